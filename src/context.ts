@@ -63,8 +63,20 @@ export interface KeyCaller {
   readonly runIds?: readonly string[] | undefined;
   /** In the order of their creation. Absent: none. */
   readonly vendorKeys?: readonly UsableVendorKey[] | undefined;
+  /** The app that the key, or a key above it, was granted to, if it takes a margin from this account. */
+  readonly app?: EarningApp | undefined;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
+}
+
+/** An app that earns from what its key spends (docs/spec/earnings.md#apps). */
+export interface EarningApp {
+  /** The id of its app key. */
+  readonly id: string;
+  /** The account of its owner. */
+  readonly accountId: string;
+  /** Percent of the price, a whole number above 0. */
+  readonly marginPercent: number;
 }
 
 /** A signed-in person, with every permission on their own account. */

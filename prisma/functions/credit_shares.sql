@@ -1,4 +1,5 @@
--- The shares of a charge that drew `sold` of sold credits: an app's margin is on top of the price, a model's share is of the price. None for
+-- The shares of a charge that drew `sold` of sold credits: an app's margin is on top of the price, a model's share is of the price, or of what the gateway counted if that is
+-- less. None for
 -- the payer, and for accounts that an operator linked with the payer. Fractions of a nanocredit stay with the platform.
 CREATE OR REPLACE FUNCTION credit_shares(payer uuid, sold bigint, earners text) RETURNS TABLE (kind "EarningKind", earner uuid, source text, amount bigint)
 LANGUAGE sql STABLE AS $$
@@ -8,7 +9,7 @@ LANGUAGE sql STABLE AS $$
     SELECT trunc(sold * m.percent / (100 + m.percent)) AS of_app FROM margin m
   ), share AS (
     SELECT s.name::"EarningKind" AS kind, (earners::jsonb #>> ARRAY[s.name, 'accountId'])::uuid AS earner, earners::jsonb #>> ARRAY[s.name, 'source'] AS source, s.amount
-    FROM part p CROSS JOIN LATERAL (VALUES ('app', p.of_app), ('model', trunc((sold - p.of_app) * (earners::jsonb #>> '{model,percent}')::numeric / 100))) AS s(name, amount)
+    FROM part p CROSS JOIN LATERAL (VALUES ('app', p.of_app), ('model', trunc(least(sold - p.of_app, (earners::jsonb #>> '{model,most}')::numeric) * (earners::jsonb #>> '{model,percent}')::numeric / 100))) AS s(name, amount)
   )
   SELECT s.kind, s.earner, s.source, s.amount::bigint
   FROM share s JOIN account a ON a.id = s.earner JOIN account p ON p.id = payer

@@ -8,7 +8,7 @@ import { faultOfSecretKey } from "../lib/api-key-format.js";
 import { findingsOf } from "../lib/issue-findings.js";
 import { sayIssue } from "../lib/issue-words.js";
 import { ownValue } from "../lib/own-values.js";
-import type { GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
+import type { EarningsSettings, GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import { type Addresses, isLoopbackHostname } from "../lib/urls.js";
 import {
@@ -37,6 +37,7 @@ import {
   WEBSOCKET_PING_MS,
   WORKERS_MAX,
 } from "../limits.js";
+import { EARNING_VARIABLES, toEarnings } from "./earnings.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
 import { DEFAULT_TIERS, tiers } from "./tiers.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, percent, share, url, wholeNumber, workerCount } from "./values.js";
@@ -138,6 +139,7 @@ export interface Config {
   readonly freeSpendPerDay: bigint | null;
   /** The fee for calls by vendor keys, in millionths of the model's price. */
   readonly vendorKeyFee: bigint;
+  readonly earnings: EarningsSettings;
   /** Null: the operator does not say how to get credits. */
   readonly topUp: TopUp | null;
   readonly payments: PaymentsSetting;
@@ -233,6 +235,7 @@ const environment = z.object({
   TIERS: json(tiers()).prefault(DEFAULT_TIERS),
   FREE_SPEND_PER_DAY: credits().optional(),
   VENDOR_KEY_FEE_PERCENT: percent().default(0n),
+  ...EARNING_VARIABLES,
   CREDITS_TEXT: text.max(TOP_UP_TEXT_CHARS_MAX, `must have at most ${TOP_UP_TEXT_CHARS_MAX} characters`).optional(),
   CREDITS_URL: linkUrl(TOP_UP_URL_CHARS_MAX).optional(),
   PAYMENTS: z.enum(["off", "development"]).optional(),
@@ -320,6 +323,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     tiers: values.TIERS,
     freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
     vendorKeyFee: values.VENDOR_KEY_FEE_PERCENT,
+    earnings: toEarnings(values),
     topUp: toTopUp(values),
     payments: values.PAYMENTS ?? (isLocal ? "development" : "off"),
     rateLimits: {

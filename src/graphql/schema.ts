@@ -18,6 +18,8 @@ import "./types/community-model-mutations.js";
 import "./types/community-models.js";
 import "./types/credit-grants.js";
 import "./types/device-authorizations.js";
+import "./types/earnings.js";
+import "./types/earnings-administration.js";
 import "./types/embeddings.js";
 import "./types/gateway.js";
 import "./types/generations.js";

@@ -84,3 +84,9 @@ export function smaller(a: bigint, b: bigint): bigint {
 export function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
+
+/** Millionths to a decimal percentage: 25000 to `2.5`. */
+export function formatPercent(share: bigint): string {
+  const decimals = withoutTrailing((share % 10_000n).toString().padStart(4, "0"), "0");
+  return decimals === "" ? `${share / 10_000n}` : `${share / 10_000n}.${decimals}`;
+}

@@ -44,3 +44,10 @@ export interface GitHubSettings {
   readonly webUrl: string;
   readonly apiUrl: string;
 }
+
+export interface EarningsSettings {
+  /** What the owner of a community model earns of its price, in millionths. */
+  readonly communityShare: bigint;
+  /** The highest margin that an app may take, in percent of the price; 0: none may. */
+  readonly marginPercentMax: number;
+}

@@ -25,6 +25,7 @@ import { addCommunityModelRoutes, addCommunityModelTestRoutes } from "./routes/c
 import { addCompletionRoutes } from "./routes/completions.js";
 import { addConversationRoutes } from "./routes/conversations.js";
 import { addDocsRoutes } from "./routes/docs.js";
+import { addEarningRoutes } from "./routes/earnings.js";
 import { addEmbeddingRoutes } from "./routes/embeddings.js";
 import { addGeminiRoutes } from "./routes/gemini.js";
 import { addGenerationRoutes } from "./routes/generations.js";
@@ -209,6 +210,7 @@ function createRouter(
   addLedgerRoutes(accountRoute, endpoint, services);
   addVendorKeyRoutes(accountRoute, endpoint, services);
   addTopUpRoutes(accountRoute, endpoint, services);
+  addEarningRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);

@@ -2,6 +2,7 @@
 
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
+import { formatPercent } from "../lib/money.js";
 import type { Addresses } from "../lib/urls.js";
 import { Access } from "./access/access.js";
 import { RateLimits } from "./access/rate-limits.js";
@@ -33,6 +34,7 @@ import { CommunityModelProbe } from "./community-models/probe.js";
 import { CommunityModelRepository } from "./community-models/repository.js";
 import { UpstreamUrls } from "./community-models/upstream-url.js";
 import { createAuthorizationServices } from "./composition/authorization-services.js";
+import { createEarnings } from "./composition/earning-services.js";
 import type { Infrastructure, PlatformSettings } from "./composition/infrastructure.js";
 import { createOperatorServices } from "./composition/operator-services.js";
 import { payerOf } from "./credits/charge-request.js";
@@ -170,7 +172,16 @@ export function createServices(
   const limits = new RateLimits(counters, settings.rateLimits);
   const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));
   const router = createRouter(infrastructure, clock);
-  const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics, router, settings.vendorKeyFee);
+  const admission = new Admission(
+    catalog,
+    limits,
+    safety,
+    new NamedAddresses(outbound, media),
+    metrics,
+    router,
+    settings.vendorKeyFee,
+    formatPercent(settings.earnings.communityShare),
+  );
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
@@ -355,6 +366,7 @@ export function createServices(
       settings.persistedDocuments.isOnly,
     ),
     ...createPresets(database, catalog, clock),
+    ...createEarnings(infrastructure, clock, log),
     ...{ runs, liveRuns, usage },
     ...createPayments(infrastructure, settings.payments, clock, () => `${addresses().authUrl}/checkout`),
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),

@@ -23,6 +23,8 @@ export interface EventChannels {
   "requests-failed": { readonly accountId: string; readonly failureIds: readonly string[] };
   /** A bucket or its holds changed. */
   "balance-changed": { readonly accountId: string };
+  /** A charge earned the account a share. */
+  "earning-recorded": { readonly accountId: string; readonly generationId: string; readonly share: "app" | "model" };
   /** A top-up was paid. */
   "top-up-completed": { readonly accountId: string; readonly topUpId: string };
   /** A hold was refused because of leases of the account: each process releases unused credits. */

@@ -55,8 +55,10 @@ export interface Earner {
   readonly accountId: string;
   /** The id of the app key, or the canonical id of the model. */
   readonly source: string;
-  /** A whole number. */
-  readonly percent: number;
+  /** A decimal number. */
+  readonly percent: string;
+  /** Nanocredits of the price that the share is of at most, as a decimal number: that of the amounts that the gateway counted. */
+  readonly most?: string | undefined;
 }
 
 /** The route that served a generation. */

@@ -61,7 +61,9 @@ describe.each(DATABASE_KINDS)("earnings on $name", ({ isAbsent, open }) => {
       return ledger.grant({ id, accountId, bucket: "pack", amount, note: null, expiry }).then(() => id);
     };
     const payerOf = (accountId: string): TestPayer => ({ accountId, apiKeyId: null });
-    const ofModel = (accountId: string, percent = 75): Earners => ({ model: { accountId, source: "community/owner/model", percent } });
+    const ofModel = (accountId: string, percent = 75, most?: string): Earners => ({
+      model: { accountId, source: "community/owner/model", percent: `${percent}`, most },
+    });
     const charge = (payer: string, amount: bigint, earners: Earners) => {
       const operation = settle(payerOf(payer), amount, { record: usageRecord({ earners }) });
       return one(operation).then((outcome) => ({ id: operation.id, outcome }));
@@ -96,11 +98,22 @@ describe.each(DATABASE_KINDS)("earnings on $name", ({ isAbsent, open }) => {
     it("takes an app's margin off the charge first, and the model's share of the price", async () => {
       const [payer, owner, app] = [await createAccount(pool, ledger), await createAccount(pool, ledger), await createAccount(pool, ledger)];
       await buy(payer, 1_000n);
-      const earners = { ...ofModel(owner), app: { accountId: app, source: randomUUID(), percent: 20 } };
+      const earners = { ...ofModel(owner), app: { accountId: app, source: randomUUID(), percent: "20" } };
 
       const { outcome } = await charge(payer, 120n, earners);
 
       expect(outcome).toMatchObject({ charged: 120n, earned: { app: 20n, model: 75n } });
+    });
+
+    it("takes a model's share of what the gateway counted, if the upstream reported more", async () => {
+      const [payer, owner] = [await createAccount(pool, ledger), await createAccount(pool, ledger)];
+      await buy(payer, 1_000n);
+
+      expect((await charge(payer, 100n, ofModel(owner, 75, "40"))).outcome).toMatchObject({
+        charged: 100n,
+        earned: { app: 0n, model: 30n },
+      });
+      expect((await charge(payer, 100n, ofModel(owner, 75, "400"))).outcome.earned).toEqual({ app: 0n, model: 75n });
     });
 
     it("earns nothing from granted credits, tier credits, the payer and linked accounts", async () => {

@@ -13,7 +13,7 @@ import {
   setTierInput,
 } from "../../services/accounts/account-administration.js";
 import type { SelectedAccount } from "../../services/accounts/accounts.js";
-import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../services/accounts/limits.js";
+import { GRANT_PRIORITY_MAX, REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../services/accounts/limits.js";
 import {
   type RefusedSettlementRow,
   type RefusedSettlementsShown,
@@ -85,6 +85,13 @@ const GrantCreditsInput = builder.inputType("GrantCreditsInput", {
     credits: t.field({ type: "Credits", required: true, description: "The number of credits. Must be more than 0." }),
     note: t.string({ description: "A note that is kept in the ledger." }),
     grantId: t.id({ description: "A UUID that you choose. A grant that is sent twice with the same UUID is granted once." }),
+    expiresAt: t.field({
+      type: "DateTime",
+      description: "When the part that is not spent expires. Of the buckets CRYPTO and PACK. Null or absent: never.",
+    }),
+    priority: t.int({
+      description: `The order in which grants that expire are spent, from 0 (the default) to ${GRANT_PRIORITY_MAX}: smaller numbers first. All of them are spent before other credits of the bucket.`,
+    }),
   }),
 });
 

@@ -13,6 +13,13 @@ const AuditAct = builder.enumType("AuditAct", {
   values: {
     CREATE_ACCOUNT: { value: "create_account", description: "Created an account." },
     GRANT_CREDITS: { value: "grant_credits", description: "Granted credits. The object is the grant." },
+    RECORD_PAYOUT: { value: "record_payout", description: "Booked a payout of earnings. The object is its transaction." },
+    REVERSE_EARNINGS: {
+      value: "reverse_earnings",
+      description: "Took back earnings from the account's charges. The object is their transaction.",
+    },
+    LINK_ACCOUNTS: { value: "link_accounts", description: "Linked accounts, which earn nothing from each other." },
+    UNLINK_ACCOUNT: { value: "unlink_account", description: "Ended the links of an account." },
     REFUND_TOP_UP: { value: "refund_top_up", description: "Paid a top-up back. The object is the top-up." },
     WITHDRAW_CREDITS: { value: "withdraw_credits", description: "Took credits back. The object is the ledger's transaction." },
     SET_TIER: { value: "set_tier", description: "Set the tier." },

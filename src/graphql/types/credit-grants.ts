@@ -24,6 +24,16 @@ const CreditGrant = builder.objectRef<Granted>("CreditGrant").implement({
     }),
     note: t.exposeString("note", { nullable: true, description: "The note of the grant. Null when there is none." }),
     createdAt: t.expose("createdAt", { type: "DateTime", description: "When the credits were added." }),
+    expiresAt: t.expose("expiresAt", {
+      type: "DateTime",
+      nullable: true,
+      description: "When the part that is not spent expires. Null: never.",
+    }),
+    expired: t.field({
+      type: "Credits",
+      description: "The credits that have expired.",
+      resolve: ({ expired }) => formatNanocredits(expired),
+    }),
   }),
 });
 

@@ -1,7 +1,8 @@
 /** Operator actions on any account: find it, grant credits, set its tier, allow it to publish (docs/spec/accounts.md#operators). */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
-import { conflict, notFound } from "../../errors.js";
+import { conflict, notFound, wrongField } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
@@ -9,7 +10,7 @@ import { type Database, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
-import type { Ledger } from "../../store/ledger.js";
+import type { GrantExpiry, Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
 import { creditsAmount } from "../credits/credits-amount.js";
@@ -19,7 +20,13 @@ import { storableText } from "../requests/input.js";
 import { matchesOf } from "./account-search.js";
 import { STANDING } from "./accounts.js";
 import { bookOnce, findEarlier, isTaken } from "./chosen-ids.js";
-import { ACCOUNT_FILTER_TIERS_MAX, ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
+import {
+  ACCOUNT_FILTER_TIERS_MAX,
+  ACCOUNT_SEARCH_CHARS_MAX,
+  GRANT_NOTE_CHARS_MAX,
+  GRANT_PRIORITY_MAX,
+  TIER_NAME_CHARS_MAX,
+} from "./limits.js";
 import { countOtherOperators } from "./operators.js";
 
 /** Columns that decide whether a refill is due and the balance after it, so that a list can show that balance. */
@@ -34,6 +41,10 @@ export const grantCreditsInput = z.strictObject({
   note: storableText.max(GRANT_NOTE_CHARS_MAX).nullish(),
   /** Grants with the same id are made once. */
   grantId: z.uuid().nullish(),
+  /** What is not spent until then expires; absent: it does not. */
+  expiresAt: z.date().nullish(),
+  /** Grants of smaller numbers are spent first. */
+  priority: z.int().min(0).max(GRANT_PRIORITY_MAX).nullish(),
 });
 export type GrantCreditsInput = z.output<typeof grantCreditsInput>;
 
@@ -69,6 +80,7 @@ export class AccountAdministration {
     private readonly tiers: Tiers,
     private readonly refills: TierRefills,
     private readonly leases: Pick<Leases, "fold" | "recall">,
+    private readonly clock: Clock,
   ) {}
 
   /** Lists accounts, newest first. Makes no refill: a refill that is due is only shown in the balance. */
@@ -94,9 +106,10 @@ export class AccountAdministration {
   async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<void> {
     requireOperator(ctx);
     const { accountId, bucket, credits, note, grantId } = input;
+    const expiry = this.expiryOf(input);
     // A due refill comes first: it sets the bucket, and would remove credits granted before it.
     await this.load(accountId);
-    const grant = { id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null };
+    const grant = { id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null, expiry };
     await bookOnce(this.database, "grant", async (transaction) => {
       await lockAccountRow(transaction, accountId);
       // A repeated grant changes nothing, so that it is no act.
@@ -104,12 +117,23 @@ export class AccountAdministration {
       if (earlier && earlier.amountNanocredits !== credits) throw isTaken("grant");
       if (earlier) return;
       if (!(await this.ledger.grant(grant, transaction))) throw isTaken("grant");
-      const after = { bucket, credits: formatNanocredits(credits) };
+      const expiresAt = expiry?.expiresAt.toISOString();
+      const after = { bucket, credits: formatNanocredits(credits), ...(expiresAt !== undefined && { expiresAt }) };
       await recordAct(transaction, ctx, { act: "grant_credits", accountId, objectId: grant.id, after, reason: grant.note });
     });
     // A lease may have been drawn from other buckets than the next one will be.
     await this.leases.recall(accountId);
     this.events.publish("balance-changed", { accountId });
+  }
+
+  private expiryOf({ bucket, expiresAt, priority }: GrantCreditsInput): GrantExpiry | undefined {
+    if (expiresAt == null) {
+      if (priority != null) throw wrongField("priority", "is for credits that expire: name expiresAt too");
+      return undefined;
+    }
+    if (bucket === "tier") throw wrongField("expiresAt", "is for the buckets crypto and pack: credits of the tier end with its refill");
+    if (expiresAt <= this.clock.now()) throw wrongField("expiresAt", "must be in the future");
+    return { expiresAt, priority: priority ?? 0 };
   }
 
   /** Null removes the tier. */

@@ -5,7 +5,7 @@ import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "..
 import type { TopUp } from "../../lib/settings.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
-import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
+import type { ExpiringGrantModel, LedgerEntryModel } from "../../store/generated/prisma/models.js";
 import type { BucketName } from "../../store/ledger.js";
 import { isOperator, requirePermission } from "../access/permissions.js";
 import type { TierRefill, Tiers } from "../credits/tiers.js";
@@ -19,6 +19,10 @@ export interface CreditGrant {
   readonly nanocredits: bigint;
   readonly note: string | null;
   readonly createdAt: Date;
+  /** Null: it does not expire. */
+  readonly expiresAt: Date | null;
+  /** Nanocredits that have expired. */
+  readonly expired: bigint;
 }
 
 export interface LedgerLine extends StatementLine {
@@ -71,7 +75,7 @@ export class CreditGrants {
     const where: Prisma.LedgerEntryWhereInput = { accountId, kind: "grant", book: { in: [...BUCKETS] } };
     const { where: older, ...query } = newestFirst(page, "createdAt", "transactionId");
     const rows = await ledgerEntry.findMany({ where: { ...where, ...older }, ...query });
-    return toPage(rows.map(toGrant), page, () => ledgerEntry.count({ where, take: COUNT_TAKE }));
+    return toPage(await this.withExpiries(rows), page, () => ledgerEntry.count({ where, take: COUNT_TAKE }));
   }
 
   /** Returns grants by id. The own account needs the permission for its balance; operators may read any. */
@@ -80,11 +84,22 @@ export class CreditGrants {
     const rows = await this.database.prisma.ledgerEntry.findMany({
       where: { ...where, transactionId: { in: ids.filter(isUuid) }, kind: "grant", book: { in: [...BUCKETS] } },
     });
-    return rows.map(toGrant);
+    return this.withExpiries(rows);
+  }
+
+  private async withExpiries(rows: readonly LedgerEntryModel[]): Promise<CreditGrant[]> {
+    const where = { id: { in: rows.map(({ transactionId }) => transactionId) } };
+    const expiring = await this.database.prisma.expiringGrant.findMany({ where });
+    const byId = new Map(expiring.map((grant) => [grant.id, grant]));
+    return rows.map((row) => toGrant(row, byId.get(row.transactionId)));
   }
 }
 
-function toGrant({ transactionId, book, amountNanocredits, note, createdAt }: LedgerEntryModel): CreditGrant {
+function toGrant(
+  { transactionId, book, amountNanocredits, note, createdAt }: LedgerEntryModel,
+  expiring?: ExpiringGrantModel,
+): CreditGrant {
   const bucket = BUCKETS.find((name) => name === book) ?? "pack";
-  return { id: transactionId, bucket, nanocredits: amountNanocredits, note, createdAt };
+  const expiry = { expiresAt: expiring?.expiresAt ?? null, expired: expiring?.expiredNanocredits ?? 0n };
+  return { id: transactionId, bucket, nanocredits: amountNanocredits, note, createdAt, ...expiry };
 }

@@ -3,6 +3,8 @@ export const ACCOUNT_SEARCH_CHARS_MAX = 253;
 export const ACCOUNT_FILTER_TIERS_MAX = 50;
 /** Unspecified: an operator's note on a grant. */
 export const GRANT_NOTE_CHARS_MAX = 500;
+/** Unspecified: the largest number in the order of grants that expire. */
+export const GRANT_PRIORITY_MAX = 100;
 /** Unspecified: the name of a tier. */
 export const TIER_NAME_CHARS_MAX = 100;
 /** Unspecified: refused settlements in one answer. */

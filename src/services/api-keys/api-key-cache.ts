@@ -4,7 +4,7 @@
  * for every descendant.
  */
 import { hash as digest } from "node:crypto";
-import type { Caller, KeyCaller, SessionCaller } from "../../context.js";
+import type { Caller, EarningApp, KeyCaller, SessionCaller } from "../../context.js";
 import { accountSuspended, credentialRefused } from "../../errors.js";
 import { isRunToken, isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
@@ -15,7 +15,7 @@ import { CredentialCache } from "../access/credential-cache.js";
 import { NO_VENDOR_KEYS, type VendorKeyFinder } from "../access/vendor-key-finder.js";
 import type { TierStanding } from "../credits/tiers.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
-import { ancestorsOf, runIdsOf, worthOf } from "./api-key-tree.js";
+import { ancestorsOf, type KeyRow, runIdsOf, worthOf } from "./api-key-tree.js";
 import { describeExpiry, describeRevocation, malformedKey, unknownKey } from "./key-refusals.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
@@ -71,6 +71,8 @@ export class ApiKeyCache {
     /** Receives the account of each key that is looked up, so that its next refill is known without a query. */
     private readonly learnTier: (account: TierStanding) => void,
     private readonly vendorKeys: VendorKeyFinder = NO_VENDOR_KEYS,
+    /** The highest margin of an app, in percent. */
+    private readonly marginPercentMax = 0,
   ) {
     events.listen("api-key-changed", ({ apiKeyId }) => this.cache.drop(apiKeyId));
     events.listen("vendor-keys-changed", ({ accountId }) =>
@@ -108,6 +110,15 @@ export class ApiKeyCache {
     if (cached !== undefined) return this.admit(cached);
     this.assertAvailable();
     return this.cache.lookUp(id, () => this.load({ id })).then((entry) => this.admit(entry));
+  }
+
+  /** The app that takes a margin: of the key, else of the nearest key above it. None takes one from its own owner. */
+  private async appOf(key: KeyRow, ancestors: readonly KeyRow[]): Promise<EarningApp | undefined> {
+    const granted = [key, ...ancestors.toReversed()].find(({ appKeyId, marginPercent }) => appKeyId !== null && marginPercent > 0);
+    const marginPercent = Math.min(granted?.marginPercent ?? 0, this.marginPercentMax);
+    if (!granted?.appKeyId || marginPercent === 0) return undefined;
+    const app = await this.database.prisma.apiKey.findUnique({ where: { id: granted.appKeyId }, select: { id: true, accountId: true } });
+    return app && app.accountId !== key.accountId ? { ...app, marginPercent } : undefined;
   }
 
   private digestOf(key: string, connection: object | undefined): string {
@@ -160,6 +171,7 @@ export class ApiKeyCache {
         apiKeyIds: [row.id, ...row.ancestorIds],
         isPublic: row.type === "publishable",
       }),
+      app: await this.appOf(row, ancestors.get(row.id) ?? []),
     };
     return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
   }

@@ -45,6 +45,7 @@ export const KEY_ROW = {
   start: true,
   origin: true,
   appKeyId: true,
+  marginPercent: true,
   resource: true,
   redirectUrls: true,
   isManagement: true,

@@ -73,7 +73,7 @@ export interface RateCard extends Rates {
   readonly perRequest?: bigint;
   /** Rates of longer prompts, the longest first. */
   readonly longContext?: readonly { readonly abovePromptTokens: number; readonly rates: Rates }[];
-  /** Millionths of the rates that are charged: the fee of a vendor key. Absent: all of them. */
+  /** Millionths of the rates that are charged: less for the fee of a vendor key, more with the margin of an app. Absent: the rates. */
   readonly share?: bigint;
   /** The request asks for a cache of an hour: cache writes count as that, unless the upstream separates them. */
   readonly isHourCacheRequested?: boolean;
@@ -205,7 +205,14 @@ export function withFieldPrices(
 
 /** The rates of calls by a vendor key, of which that many millionths are charged. Applied again, it changes nothing. */
 export function withShare(card: RateCard, millionths: bigint): RateCard {
-  return millionths === 0n ? FREE_CARD : { ...card, share: millionths };
+  return millionths === 0n ? FREE_CARD : { ...card, share: ((card.share ?? MULTIPLIER_ONE) * millionths) / MULTIPLIER_ONE };
+}
+
+/** The rates without a margin or fee. */
+export function atPrice(card: RateCard): RateCard {
+  if (card.share === undefined) return card;
+  const { share: _, ...rates } = card;
+  return rates;
 }
 
 function toCard(rates: Rates, more: Pick<RateCard, "perRequest" | "longContext"> = {}): RateCard {
@@ -214,7 +221,7 @@ function toCard(rates: Rates, more: Pick<RateCard, "perRequest" | "longContext">
   return Object.freeze({ ...rates, ...more, isFree });
 }
 
-/** The highest rate of each kind, longer prompts included: no usage costs more by one of the cards. Shares of rates are left out. */
+/** The highest rate of each kind, longer prompts included: no usage costs more by one of the cards, which have one share of their rates. */
 export function dearestOf(cards: readonly RateCard[]): RateCard {
   const rates: Record<BilledKind, bigint> = { ...ALL_FREE };
   let perRequest = 0n;
@@ -225,7 +232,8 @@ export function dearestOf(cards: readonly RateCard[]): RateCard {
     }
   }
   const isHourCacheRequested = cards.some((card) => card.isHourCacheRequested);
-  return { ...toCard(rates, { perRequest }), ...(isHourCacheRequested && { isHourCacheRequested }) };
+  const share = cards[0]?.share;
+  return { ...toCard(rates, { perRequest }), ...(share !== undefined && { share }), ...(isHourCacheRequested && { isHourCacheRequested }) };
 }
 
 function multiplied(rates: Rates, fields: readonly FieldPrice[]): Rates {

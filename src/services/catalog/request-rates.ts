@@ -59,7 +59,9 @@ export function withRequestRates(model: Model, fields: RequestFields): Model {
   const prices = found.map((each) => priceOf(model, each));
   const isHourCacheRequested = isText && requestsHourCache(model, fields);
   if (prices.length === 0 && !isHourCacheRequested) return model;
-  const rates = prices.length > 0 ? withFieldPrices(model, prices) : model.rates;
+  const { share } = model.rates;
+  const own = prices.length > 0 ? withFieldPrices(model, prices) : model.rates;
+  const rates = share === undefined ? own : { ...own, share };
   return { ...model, rates: isHourCacheRequested ? { ...rates, isHourCacheRequested } : rates };
 }
 

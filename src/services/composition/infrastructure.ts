@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
-import type { GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../../lib/settings.js";
+import type { EarningsSettings, GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../../lib/settings.js";
 import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
@@ -93,6 +93,7 @@ export interface PlatformSettings extends CatalogSettings {
   readonly freeSpendPerDay: bigint | null;
   /** The fee for calls by vendor keys, in millionths of the model's price. */
   readonly vendorKeyFee: bigint;
+  readonly earnings: EarningsSettings;
   /** How people get credits; null: not stated. */
   readonly topUp: TopUp | null;
   readonly payments: PaymentsSetting;
@@ -251,6 +252,7 @@ export async function openInfrastructure(
     () => settler.assertAvailable(),
     (account) => refills.learn(account),
     usableVendorKeys,
+    settings.earnings.marginPercentMax,
   );
   const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });

@@ -37,7 +37,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
   const ledger: Ledger = infrastructure.ledger;
   infrastructure.routeDirectory.onApplied((models) => router.watch(models));
   return {
-    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
+    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases, clock),
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
     gatewayTraffic: new GatewayTraffic(database, clock),

@@ -77,6 +77,7 @@ export async function openPlatform(
   setImmediate(warmUpTokenizer);
   blobGc.start();
   accountErasure.start();
+  services.bookkeepingWork.open();
   services.priceHistory.start();
   failureRecorder.start();
   return {
@@ -97,6 +98,7 @@ export async function openPlatform(
       await router.close();
       await storedWork.close();
       await accountErasure.close();
+      await services.bookkeepingWork.close();
       await services.priceHistory.close();
       await services.integrations.close();
       await upstreams.close();

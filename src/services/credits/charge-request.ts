@@ -45,8 +45,8 @@ export interface ChargeRequest {
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;
-  /** Outlives its process, so it gets a separate hold instead of a lease. */
-  readonly isLasting?: boolean | undefined;
+  /** Gets a separate hold instead of a lease: it outlives its process, or others earn of its charge. */
+  readonly needsOwnHold?: boolean | undefined;
   /** For recovery, should the process die; computed on demand, as most generations do not need it. */
   readonly record: LedgerRecord;
 }

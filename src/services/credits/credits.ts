@@ -57,6 +57,12 @@ export function createCommitListener(
       const recorded = { accountId, usageId: operation.id };
       events.publish("usage-recorded", recorded);
       ownEvents?.publish("usage-recorded", recorded);
+      const { earners } = operation.record;
+      for (const share of ["app", "model"] as const) {
+        const earner = earners?.[share];
+        if (!earner || !outcome.earned?.[share]) continue;
+        events.publish("earning-recorded", { accountId: earner.accountId, generationId: operation.id, share });
+      }
     }
     // A hold of another process may wait for released credits. Free work publishes nothing.
     const isMoved = operation.kind === "release" || outcome.charged > 0n || outcome.outcome === "corrected";

@@ -179,8 +179,8 @@ export class OpenCharge {
 
   /** False: there is no lease, or too little in it. */
   private reserve(): boolean {
-    const { isLasting, payer, paidOnly, most } = this.request;
-    const lease = isLasting ? null : this.leases.find(payer);
+    const { needsOwnHold, payer, paidOnly, most } = this.request;
+    const lease = needsOwnHold ? null : this.leases.find(payer);
     // With tier credits in the lease, the available bought credits are unknown.
     if (!lease || (paidOnly && most !== undefined && lease.free.tier > 0n)) return false;
     const size = this.sizeFor(lease.holdable);
@@ -200,8 +200,8 @@ export class OpenCharge {
   /** Holds by a new or enlarged lease, or separately. */
   private async obtain(): Promise<void> {
     const { leases } = this;
-    const { payer, isLasting, paidOnly } = this.request;
-    for (let attempt = 0; !isLasting && !this.settler.isUnavailable && attempt < LEASE_ATTEMPTS_MAX; attempt += 1) {
+    const { payer, needsOwnHold, paidOnly } = this.request;
+    for (let attempt = 0; !needsOwnHold && !this.settler.isUnavailable && attempt < LEASE_ATTEMPTS_MAX; attempt += 1) {
       const isThere = await leases.acquire(payer, this.largest);
       if (this.reserve()) return;
       if (!isThere || paidOnly || this.bound) break;

@@ -22,6 +22,7 @@ import { featuresOf, isChecked, type SafeInput } from "../safety/features.js";
 import type { Passages } from "../safety/passages.js";
 import type { ReadPassages, Safety, SafetyReport } from "../safety/safety.js";
 import { ChatPassages } from "./chat/passages.js";
+import { appOf, type Sharing, sharingOf, withMargin } from "./earners.js";
 import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 import { resolveRequested } from "./requested-model.js";
@@ -42,6 +43,8 @@ export interface GenerationTask {
   /** In the order of attempts. */
   readonly candidates: readonly Candidate[];
   readonly isFree: boolean;
+  /** Undefined: nobody earns of its charge. */
+  readonly sharing: Sharing | undefined;
   /** Charged at the price of the model that serves: the caller named several. `model` has the highest rates of all. */
   readonly isChargedAsServed?: boolean | undefined;
   /** Warnings about the request itself, known before an answer. */
@@ -130,6 +133,8 @@ export class Admission {
     readonly router: Router = new Router(),
     /** The fee for calls by vendor keys, in millionths of the model's price. */
     private readonly vendorKeyFee = 0n,
+    /** What owners of community models earn of the price, as a decimal percentage. */
+    private readonly modelPercent = "0",
   ) {}
 
   /**
@@ -172,7 +177,7 @@ export class Admission {
   ): GenerationTask {
     const startedAt = performance.now();
     const caller = requireCaller(ctx);
-    const catalog = withVendorKeys(this.catalog, caller, this.vendorKeyFee);
+    const catalog = withMargin(withVendorKeys(this.catalog, caller, this.vendorKeyFee), appOf(caller));
     const model = withRequestRates(resolveRequested(ctx, catalog, modelName, modality), fields);
     ctx.note?.began(generationId, model.id);
     const chain = ctx.wishes === undefined ? null : wishedChain({ ctx, catalog, model, modality, fields }, ctx.wishes, wishes);
@@ -196,6 +201,7 @@ export class Admission {
       model: priced,
       candidates,
       isFree: priced.rates.isFree,
+      sharing: priced.rates.isFree ? undefined : sharingOf(this.catalog, caller, candidates, this.modelPercent),
       isChargedAsServed: chain?.isChargedAsServed,
       notes,
       safety: null,

@@ -6,6 +6,8 @@ export interface Metered {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
   readonly reported?: BillableQuantities | undefined;
+  /** What the gateway counted itself, where an upstream's report is charged. Absent: nothing was counted. */
+  readonly counted?: (() => BillableQuantities) | undefined;
 }
 
 /**

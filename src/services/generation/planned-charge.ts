@@ -67,13 +67,15 @@ class PlannedCharge implements ChargeRequest {
   readonly paidOnly: boolean;
   readonly isFree: boolean;
   readonly maxCost: MaxCost | undefined;
+  readonly needsOwnHold: boolean;
 
   constructor(
     private readonly plan: GenerationPlan,
-    readonly isLasting: boolean,
+    isLasting: boolean,
     readonly freeMax: bigint | undefined,
   ) {
     this.generationId = plan.generationId;
+    this.needsOwnHold = isLasting || plan.sharing !== undefined;
     this.payer = payerOf(plan.caller);
     this.estimate = plan.hold.estimate;
     this.most = plan.hold.most;

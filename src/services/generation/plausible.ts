@@ -148,10 +148,11 @@ export function judgedPrompt(reported: ReportedUsage, { counted, more = 0, texts
   const total = inputTokensOf(reported);
   if (total === 0) return { quantities: counted, source: "estimated" };
   const tokens = counted.inputTextTokens + more;
-  if (total <= promptTokensMost(tokens)) return judged(reported, reported);
+  const countedToo = { counted: () => counted };
+  if (total <= promptTokensMost(tokens)) return { ...judged(reported, reported), ...countedToo };
   let margin = 0;
   for (const text of texts()) margin += vocabularyMargin(text);
-  return judged(reported, boundInput(reported, promptTokensMost(tokens + margin)));
+  return { ...judged(reported, boundInput(reported, promptTokensMost(tokens + margin))), ...countedToo };
 }
 
 /** Bounds of a quote for a prompt whose tokens are reported: both in our text tokens, as all kinds of such a model have one price. */
@@ -171,6 +172,7 @@ interface Judged {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
   readonly reported?: BillableQuantities;
+  readonly counted?: () => BillableQuantities;
 }
 
 export function judged(reported: BillableQuantities, bound: BillableQuantities): Judged {

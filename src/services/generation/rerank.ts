@@ -118,10 +118,11 @@ export class Rerankings {
       const most = isBounded ? SEARCHES_FACTOR * searchUnits : Number.POSITIVE_INFINITY;
       const units = Math.min(reported ?? searchUnits, most);
       const quantities = { ...tokens.quantities, searchUnits: units };
-      if (reported === null || tokens.source === "bounded") return { ...tokens, quantities };
+      const counted = () => ({ ...(tokens.counted?.() ?? quantities), searchUnits: Math.min(units, searchUnits) });
+      if (reported === null || tokens.source === "bounded") return { ...tokens, quantities, counted };
       return reported > most
-        ? { quantities, source: "bounded", reported: { ...quantities, searchUnits: reported } }
-        : { quantities, source: "provider" };
+        ? { quantities, source: "bounded", reported: { ...quantities, searchUnits: reported }, counted }
+        : { quantities, source: "provider", counted };
     }
   }
 }

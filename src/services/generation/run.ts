@@ -12,7 +12,7 @@ import { runIdsOf } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import type { HourlyHold } from "../access/rate-limits.js";
-import { type BillableQuantities, costOf, type RateCard } from "../catalog/pricing.js";
+import { atPrice, type BillableQuantities, costOf, type RateCard } from "../catalog/pricing.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
 import { RUN_APPROVAL_WAIT_MS } from "../runs/limits.js";
@@ -124,11 +124,23 @@ export class GenerationRun {
       this.noteSuccess(answered);
       if (!this.openCharge.isCommitted) await this.openCharge.held;
       const metering = meter(answered, this);
-      const { quantities, source, reported, warnings, isCut, cut } = metering instanceof Promise ? await metering : metering;
+      const { quantities, source, reported, counted, warnings, isCut, cut } = metering instanceof Promise ? await metering : metering;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
       const cancelPolicy = plan.isFree ? "stop" : "finish";
       const { model, route } = answered;
-      const receipt = await this.settle({ quantities, source, reported, warnings, isCut, cut, model, route, status, cancelPolicy });
+      const receipt = await this.settle({
+        quantities,
+        source,
+        reported,
+        counted,
+        warnings,
+        isCut,
+        cut,
+        model,
+        route,
+        status,
+        cancelPolicy,
+      });
       return { answer: answered.answer, receipt, charged: this.charged };
     } catch (error) {
       await this.release();
@@ -259,7 +271,18 @@ export class GenerationRun {
     const course = toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt);
     const upstreamCostNanocredits = this.operatorCostOf(outcome, outcome.quantities);
     const route = toRecordedRoute(outcome, upstreamCostNanocredits, this.attempts.failed);
-    const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course, route });
+    const countedNanocredits = plan.sharing && outcome.counted && costOf(outcome.counted(), atPrice(rates));
+    const progress = {
+      modelUsed: model.id,
+      usage: quantities,
+      usageSource: source,
+      status,
+      firstByteMs,
+      course,
+      route,
+      countedNanocredits,
+    };
+    const record = this.recordOf(progress);
     const settlement = await charge.settle(costOf(quantities, rates), record);
     this.receipt = {
       generationId: plan.generationId,

@@ -4,6 +4,7 @@ import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord, RecordedCourse, RecordedRoute } from "../../store/ledger.js";
 import { usageModalityOf } from "../catalog/modality.js";
 import type { GenerationTask } from "./admission.js";
+import { earnersOf } from "./earners.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
 import type { Attempt, Candidate } from "./routing/candidate.js";
 
@@ -19,6 +20,8 @@ export interface Progress {
   readonly course?: RecordedCourse | undefined;
   /** Once an upstream answers. */
   readonly route?: RecordedRoute | undefined;
+  /** The price of what the gateway counted, in nanocredits, where the upstream reported other amounts. */
+  readonly countedNanocredits?: bigint | undefined;
 }
 
 /** Of one under way: the charge if its process dies. */
@@ -32,9 +35,9 @@ export function underWay(
 }
 
 /** The usage row; `credit_flush` adds the charge and the bucket. */
-export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {
+export function toLedgerRecord({ caller, model, startedAt, sharing }: GenerationTask, progress: Progress): LedgerRecord {
   const isKey = caller.kind === "key";
-  const { modelUsed, usage, usageSource, status, firstByteMs, course, route } = progress;
+  const { modelUsed, usage, usageSource, status, firstByteMs, course, route, countedNanocredits = null } = progress;
   return {
     timestamp: new Date().toISOString(),
     apiKeyName: isKey ? caller.apiKeyName : null,
@@ -50,6 +53,7 @@ export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, pro
     parentRequestId: caller.run?.parentRequestId ?? null,
     course,
     route,
+    ...(sharing && { earners: earnersOf(sharing, modelUsed, countedNanocredits) }),
   };
 }
 

@@ -4,8 +4,8 @@ import type { RequestContext } from "../../context.js";
 import { conflict, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
+import { formatPercent } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { withoutTrailing } from "../../lib/urls.js";
 import { type Database, lockName, refusingTaken } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
@@ -263,12 +263,6 @@ function assertBelowMax(count: number): void {
 
 function endingOf(secret: string): string {
   return secret.length < VENDOR_KEY_SHOWN_CHARS_MIN ? "" : secret.slice(-VENDOR_KEY_SHOWN_CHARS);
-}
-
-/** Millionths to a decimal percentage: 25000 to `2.5`. */
-function formatPercent(share: bigint): string {
-  const decimals = withoutTrailing((share % 10_000n).toString().padStart(4, "0"), "0");
-  return decimals === "" ? `${share / 10_000n}` : `${share / 10_000n}.${decimals}`;
 }
 
 function nameTaken(name: string): Error {

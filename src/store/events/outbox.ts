@@ -153,6 +153,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "requests-failed": z.object({ accountId: z.string(), failureIds: z.array(z.string()) }),
   "balance-changed": z.object({ accountId: z.string() }),
+  "earning-recorded": z.object({ accountId: z.string(), generationId: z.string(), share: z.enum(["app", "model"]) }),
   "top-up-completed": z.object({ accountId: z.string(), topUpId: z.string() }),
   "lease-wanted": z.object({ accountId: z.string() }),
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),

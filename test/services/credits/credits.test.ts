@@ -77,7 +77,7 @@ function open(payer: TestPayer, estimate: bigint, more: Partial<ChargeRequest> =
     paidOnly: false,
     isFree: false,
     // Each has a hold of its own: leases.test.ts is about the others.
-    isLasting: true,
+    needsOwnHold: true,
     record: usageRecord({ status: "cancelled", usageSource: "partial" }),
     ...more,
   });

@@ -151,14 +151,15 @@ function toAdmissionRequest(
 function toWhole(
   passed: ChatAnswer,
   served: Candidate,
-  { usage, source, reported }: MeteredUsage,
+  { usage, source, reported, counted }: MeteredUsage,
   tokens: number | null,
   cut: CutReason | undefined,
 ): WholeMetered {
   const warnings = passed.warnings ? allInCallersWords(passed.warnings, served) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);
-  if (!isCut) return { quantities: usage, source, reported, warnings, isCut };
-  return { quantities: usage, source, reported, warnings: [...warnings, cutWarning(tokens, cut)], isCut, cut };
+  const metered = { quantities: usage, source, reported, counted };
+  if (!isCut) return { ...metered, warnings, isCut };
+  return { ...metered, warnings: [...warnings, cutWarning(tokens, cut)], isCut, cut };
 }
 
 function cutAnswer(answer: ChatAnswer, tokens: number): ChatAnswer {

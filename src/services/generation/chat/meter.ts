@@ -39,6 +39,8 @@ export interface MeteredUsage {
   readonly report?: unknown;
   /** The reported usage, where it exceeded the plausible amounts. */
   readonly reported?: ReportedUsage | undefined;
+  /** What the gateway counted, where a report is charged. */
+  readonly counted?: (() => ReportedUsage) | undefined;
 }
 
 /** An upstream's report, which covers the output delivered until then. */
@@ -138,7 +140,7 @@ export class ChatMeter {
   private metered(countedAs: UsageSource, plausible: Plausible | null): MeteredUsage {
     const { last } = this;
     if (last === null) return { usage: this.delivered(), source: countedAs };
-    if (plausible === null) return { usage: last.usage, source: "provider", report: last.raw };
+    if (plausible === null) return { usage: last.usage, source: "provider", report: last.raw, counted: () => this.delivered() };
     const believed = this.believes(last) ? last : this.largest !== null && this.believes(this.largest) ? this.largest : null;
     if (believed === null) return this.bound(this.deliveredFor(), countedAs, plausible);
     const isPromptCounted = countedAs === "partial" && inputTokensOf(believed.usage) === 0;
@@ -175,7 +177,8 @@ export class ChatMeter {
     let bound = usage;
     if (inputTokensOf(usage) > promptTokensMost(this.promptTokens)) bound = boundInput(bound, plausible.promptMost());
     if (source === "provider" && outputTokensOf(usage) > plausible.outputMost) bound = boundOutput(bound, this.outputMost(plausible));
-    return bound === usage ? { usage, source, report } : { usage: bound, source: "bounded", reported: usage };
+    const counted = () => this.delivered();
+    return bound === usage ? { usage, source, report, counted } : { usage: bound, source: "bounded", reported: usage, counted };
   }
 
   /** Delivered output counts, even beyond the upstream's limit. */

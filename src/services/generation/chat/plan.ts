@@ -70,6 +70,7 @@ function planCounted(
     model,
     candidates,
     isFree: task.isFree,
+    sharing: task.sharing,
     isChargedAsServed: task.isChargedAsServed,
     notes: task.notes,
     safety: task.safety,

@@ -339,12 +339,12 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   }
 }
 
-type ChargedChat = Pick<Outcome, "quantities" | "source" | "reported" | "isCappedToHold"> & Pick<MeteredUsage, "report">;
+type ChargedChat = Pick<Outcome, "quantities" | "source" | "reported" | "counted" | "isCappedToHold"> & Pick<MeteredUsage, "report">;
 
 function warningsOf(first: BegunStream["first"] | null): readonly string[] {
   return !first || first.done ? [] : (first.value.find(({ warnings }) => warnings)?.warnings ?? []);
 }
 
-function toMetered({ usage, source, reported, report }: MeteredUsage): ChargedChat {
-  return { quantities: usage, source, reported, report };
+function toMetered({ usage, source, reported, report, counted }: MeteredUsage): ChargedChat {
+  return { quantities: usage, source, reported, report, counted };
 }

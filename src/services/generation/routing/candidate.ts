@@ -1,6 +1,6 @@
 /** What one attempt calls: a model by one of its routes. */
 import type { Model } from "../../catalog/model.js";
-import { type BillableQuantities, costOf, type RateCard } from "../../catalog/pricing.js";
+import { atPrice, type BillableQuantities, costOf, type RateCard } from "../../catalog/pricing.js";
 import type { Route } from "../../catalog/route.js";
 
 export interface Candidate {
@@ -51,6 +51,6 @@ export function attemptsIn(column: unknown): readonly Attempt[] {
 /** What the operator pays for these quantities, in nanocredits; null: unknown. `rates` are the model's for this request. */
 export function operatorCostOf({ route }: Candidate, quantities: BillableQuantities, rates: RateCard): bigint | null {
   if (route.vendorKey) return 0n;
-  if (route.isAtModelPrice) return costOf(quantities, rates);
+  if (route.isAtModelPrice) return costOf(quantities, atPrice(rates));
   return route.rates === null ? null : costOf(quantities, route.rates);
 }

@@ -1,0 +1,221 @@
+/** Earnings of owners of community models, from a charge to a payout, and attempts to farm them (docs/spec/earnings.md). */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import {
+  ConvertEarningsDocument,
+  EarningsRecordedDocument,
+  LinkAccountsDocument,
+  MyEarningsDocument,
+  OwedEarningsDocument,
+  RecordPayoutDocument,
+  ReverseEarningsDocument,
+  UnlinkAccountDocument,
+} from "../operations/generated/graphql.js";
+import { createClient } from "../rest/client.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { createMember, type Member, registerModel } from "../support/community-models.js";
+import { findBrokenInvariants } from "../support/invariants.js";
+import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { json } from "../support/upstream-replies.js";
+import { codes, execute, ok, subscribeSse } from "./client.js";
+
+/** In picocredits: 10 prompt and 4 completion tokens are 0.00004 credits. */
+const PRICES = { promptTextPrice: 2_000_000n, completionTextPrice: 5_000_000n };
+const CHARGE = 40_000n;
+const SHARE = "0.00003";
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp({ config: { upstreamAllowHosts: ["127.0.0.1"] } });
+});
+beforeEach(() => app.upstream.replyAlways(json(chatCompletion({ content: "One, two, three, four, five.", usage: wireUsage(10, 4) }))));
+afterAll(async () => {
+  const broken = await findBrokenInvariants(app.database.pool, { isIdle: true });
+  await app.close();
+  expect(broken).toEqual({});
+});
+
+const as = ({ key }: Pick<Member, "key">) => ({ ...app, key });
+const idOf = ({ accountId }: Pick<Member, "accountId">) => accountId;
+
+async function createOwner() {
+  const owner = await createMember(app, { credits: 0 });
+  const url = `http://127.0.0.1:${app.upstream.port}/v1/chat/completions`;
+  const { modelId } = await registerModel(app, owner, { visibility: "public", upstreamModel: "theirs", url, ...PRICES });
+  return { ...owner, modelId };
+}
+
+async function createPayer(credits: string) {
+  const payer = await createMember(app, { credits: 0 });
+  const { topUps } = app.services;
+  const id = randomUUID();
+  const cents = BigInt(credits) * 100n;
+  await app.database.prisma.topUp.create({
+    data: {
+      ...{ id, accountId: payer.accountId, processor: "development", currency: "usd" },
+      ...{ nanocredits: cents * 10_000_000n, amountCents: cents, expiresAt: new Date() },
+    },
+  });
+  expect(await topUps.bookPayment("development", { topUpId: id, cents, currency: "usd" })).toBe(true);
+  return { ...payer, topUpId: id };
+}
+
+async function call(payer: Pick<Member, "key">, model: string): Promise<string> {
+  const answer = await createClient(app.baseUrl, payer.key).post("/v1/chat/completions", {
+    model,
+    messages: [{ role: "user", content: "Count from one to five, and please do so in English words, with commas." }],
+  });
+  expect(answer.status, answer.text).toBe(200);
+  return answer.headers.get("x-generation-id") ?? "";
+}
+
+const earningsOf = async (owner: Member) => {
+  const { me } = ok(await execute(as(owner), MyEarningsDocument, { first: 10 }));
+  if (!me?.earnings) throw new Error("no earnings");
+  return me.earnings;
+};
+const makeOld = (owner: Member) =>
+  app.database.pool.query("UPDATE earning_daily SET day = day - 9 WHERE account_id = $1", [owner.accountId]);
+const mature = async (owner: Member) => {
+  await makeOld(owner);
+  await app.services.bookkeepingWork.run();
+};
+
+describe("a community model", () => {
+  it("earns its owner a share of what others are charged, live, on both faces", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("5")];
+    const live = subscribeSse(as(owner), EarningsRecordedDocument, {});
+    const id = await call(payer, owner.modelId);
+
+    const { rows } = await app.database.pool.query("SELECT cost_nanocredits FROM usage_record WHERE id = $1", [id]);
+    expect(BigInt(rows[0].cost_nanocredits)).toBe(CHARGE);
+    const recorded = ok(await live.next()).earningsRecorded;
+    expect(recorded).toMatchObject({ kind: "MODEL", source: owner.modelId, credits: SHARE, reversed: "0" });
+    const earnings = await earningsOf(owner);
+    expect(earnings).toMatchObject({ pending: SHARE, available: "0", converted: "0", paidOut: "0", reversed: "0" });
+    expect(earnings.daily).toMatchObject([{ kind: "MODEL", source: owner.modelId, requests: 1, credits: SHARE, maturedAt: null }]);
+    expect(earnings.shares?.nodes).toEqual([recorded]);
+    const rest = createClient(app.baseUrl, owner.key);
+    expect((await rest.get("/account/earnings")).json()).toMatchObject({ pending: 0.00003, days: [{ requests: 1, credits: 0.00003 }] });
+    expect((await rest.get("/account/earnings?format=csv")).text).toContain(`model,${owner.modelId},1,0.00003,0,`);
+    expect((await rest.get("/account/earnings/shares")).json()).toMatchObject({ data: [{ id: recorded.restId, credits: 0.00003 }] });
+    expect(await earningsOf(payer)).toMatchObject({ pending: "0", daily: [] });
+  });
+
+  it("earns nothing from its owner, granted credits, the tier and linked accounts", async () => {
+    const owner = await createOwner();
+    const linked = await createPayer("5");
+    expect(
+      ok(await execute(app, LinkAccountsDocument, { input: { accountIds: [owner, linked].map(idOf) } })).linkAccounts?.linked,
+    ).toHaveLength(2);
+    await call(linked, owner.modelId);
+    await call(await createMember(app, { credits: 5 }), owner.modelId);
+    await call(await createMember(app, { credits: 5, bucket: "crypto" }), owner.modelId);
+    await call(await createMember(app, { credits: 5, bucket: "tier" }), owner.modelId);
+    await call(owner, owner.modelId).catch(() => undefined);
+    expect(await earningsOf(owner)).toMatchObject({ pending: "0", daily: [], shares: { nodes: [] } });
+
+    ok(await execute(app, UnlinkAccountDocument, { input: { accountId: linked.accountId } }));
+    await call(linked, owner.modelId);
+    expect(await earningsOf(owner)).toMatchObject({ pending: SHARE });
+  });
+
+  it("earns of what the gateway counted when its upstream reports more", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("5")];
+    app.upstream.replyAlways(json(chatCompletion({ content: "One.", usage: wireUsage(900, 700) })));
+    const id = await call(payer, owner.modelId);
+
+    const { rows } = await app.database.pool.query("SELECT cost_nanocredits, usage_source FROM usage_record WHERE id = $1", [id]);
+    const { pending } = await earningsOf(owner);
+    // Counted: some twenty tokens of the prompt, and three of the answer.
+    expect(BigInt(rows[0].cost_nanocredits)).toBeGreaterThan(1_000_000n);
+    expect(Number(pending)).toBeGreaterThan(0);
+    expect(Number(pending)).toBeLessThan(0.0001);
+  });
+
+  it("loses shares of credits that are refunded after they were spent", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("1")];
+    await call(payer, owner.modelId);
+    await app.services.topUps.bookRefund(payer.topUpId, 100n, null);
+
+    expect(await earningsOf(owner)).toMatchObject({ pending: "0", reversed: SHARE, daily: [{ credits: "0", reversed: SHARE }] });
+  });
+
+  it("loses shares that an operator takes back", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("1")];
+    await call(payer, owner.modelId);
+    const input = { payerId: payer.accountId, earnerId: owner.accountId, reason: "one person" };
+    expect(ok(await execute(app, ReverseEarningsDocument, { input })).reverseEarnings).toEqual({ reversed: SHARE });
+    expect(ok(await execute(app, ReverseEarningsDocument, { input })).reverseEarnings).toEqual({ reversed: "0" });
+    expect(await app.database.prisma.auditEntry.count({ where: { act: "reverse_earnings", accountId: payer.accountId } })).toBe(2);
+  });
+});
+
+describe("earnings", () => {
+  it("can be used after seven days, as credits or as a payout, once each", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("1")];
+    await call(payer, owner.modelId);
+    const convert = (credits: string, conversionId?: string) =>
+      execute(as(owner), ConvertEarningsDocument, { input: { credits, conversionId } });
+    expect(codes(await convert("0.00001"))).toEqual(["CONFLICT"]);
+    await app.services.bookkeepingWork.run();
+    expect(await earningsOf(owner)).toMatchObject({ pending: SHARE, available: "0" });
+    await mature(owner);
+    expect(await earningsOf(owner)).toMatchObject({ pending: "0", available: SHARE });
+
+    const id = randomUUID();
+    expect(ok(await convert("0.00001", id)).convertEarnings).toEqual({ converted: "0.00001" });
+    expect(ok(await convert("0.00001", id)).convertEarnings).toEqual({ converted: "0.00001" });
+    expect(codes(await convert("0.00003"))).toEqual(["CONFLICT"]);
+    const pay = (credits: string, payoutId?: string) =>
+      execute(app, RecordPayoutDocument, { input: { accountId: owner.accountId, credits, payoutId, note: "bank" } });
+    expect(codes(await pay("1"))).toEqual(["CONFLICT"]);
+    expect(codes(await pay("0.00001", id))).toEqual(["CONFLICT"]);
+    const payoutId = randomUUID();
+    expect(ok(await pay("0.00002", payoutId)).recordPayout).toEqual({ paidOut: "0.00002" });
+    expect(ok(await pay("0.00002", payoutId)).recordPayout).toEqual({ paidOut: "0.00002" });
+    expect(await app.database.prisma.auditEntry.count({ where: { act: "record_payout", accountId: owner.accountId } })).toBe(1);
+
+    expect(await earningsOf(owner)).toMatchObject({ pending: "0", available: "0", converted: "0.00001", paidOut: "0.00002" });
+    const { ledger } = (await createClient(app.baseUrl, owner.key).get("/account/ledger")).json<{ ledger: unknown[] }>();
+    expect(ledger).toMatchObject([{ kind: "conversion", bucket: "pack", credits: 0.00001 }]);
+  });
+
+  it("are listed for operators, with unusual patterns", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("5")];
+    await call(payer, owner.modelId);
+    // As if it were a day of many calls.
+    for (const table of ["earning", "earning_daily"]) {
+      await app.database.pool.query(`UPDATE ${table} SET nanocredits = 2 * 10 ^ 9 WHERE account_id = $1`, [owner.accountId]);
+    }
+    const { owedEarnings, earningFlags } = ok(await execute(app, OwedEarningsDocument, {}));
+    expect(owedEarnings).toContainEqual(expect.objectContaining({ accountId: owner.accountId, pending: "2", available: "0" }));
+    expect(earningFlags).toContainEqual(
+      expect.objectContaining({ reason: "ONE_PAYER", accountId: owner.accountId, payerId: payer.accountId, credits: "2", requests: 1 }),
+    );
+    const rest = createClient(app.baseUrl, app.key);
+    expect((await rest.get("/account/operator/earnings?format=csv")).text).toContain(`${owner.accountId},${owner.handle},0,2`);
+    for (const table of ["earning", "earning_daily"]) {
+      await app.database.pool.query(`UPDATE ${table} SET nanocredits = 30000 WHERE account_id = $1`, [owner.accountId]);
+    }
+  });
+
+  it("belong to their owner and the operator", async () => {
+    const owner = await createOwner();
+    const rest = createClient(app.baseUrl, owner.key);
+    expect((await rest.get("/account/operator/earnings")).status).toBe(403);
+    for (const [document, input] of [
+      [RecordPayoutDocument, { accountId: owner.accountId, credits: "1" }],
+      [ReverseEarningsDocument, { payerId: owner.accountId }],
+      [LinkAccountsDocument, { accountIds: [owner.accountId, randomUUID()] }],
+      [UnlinkAccountDocument, { accountId: owner.accountId }],
+    ] as const) {
+      expect(codes(await execute(as(owner), document as typeof UnlinkAccountDocument, { input } as never))).toEqual(["FORBIDDEN"]);
+    }
+    expect(codes(await execute(app, LinkAccountsDocument, { input: { accountIds: [owner.accountId] } }))).toEqual(["BAD_REQUEST"]);
+    expect(codes(await execute(app, LinkAccountsDocument, { input: { accountIds: [owner.accountId, randomUUID()] } }))).toEqual([
+      "NOT_FOUND",
+    ]);
+  });
+});
