@@ -1,4 +1,4 @@
--- Takes what is left of a due grant out of its bucket, at most what no hold and no lease ties up. Returns the amount; the rest stays due.
+-- Takes the rest of a due grant out of its bucket, at most the part that no hold and no lease ties up. Returns the amount; the rest stays due.
 CREATE OR REPLACE FUNCTION credit_expire(booking_id uuid, of_grant uuid) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

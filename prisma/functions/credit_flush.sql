@@ -35,7 +35,7 @@ CREATE OR REPLACE FUNCTION credit_flush(
   routes           text[] DEFAULT NULL,
   upstream_costs   bigint[] DEFAULT NULL,
   attempt_lists    text[] DEFAULT NULL,
-  -- Who earns of a settlement, as JSON: { app: { accountId, source, percent }, model: ... }, each of which may be absent. Null: nobody.
+  -- Who earns of a settlement, as JSON: { app: { accountId, source, percent }, model: ... }, each of which may be absent. Null: none.
   earner_lists     text[] DEFAULT NULL
 ) RETURNS TABLE (
   outcome          text,
@@ -134,7 +134,7 @@ DECLARE
 BEGIN
   PERFORM 1 FROM account a WHERE a.id = ANY (ARRAY(SELECT DISTINCT unnest(account_ids))) ORDER BY a.id FOR NO KEY UPDATE;
 
-  -- What leases have paid was spent before: sold credits are what is left after granted ones.
+  -- Payments of leases were made before: granted credits are spent before sold ones.
   IF num_nonnulls(VARIADIC coalesce(earner_lists, '{}')) > 0 THEN
     PERFORM credit_fold(ARRAY(SELECT DISTINCT e.account_id FROM unnest(account_ids, earner_lists) AS e(account_id, earners) WHERE e.earners IS NOT NULL));
   END IF;

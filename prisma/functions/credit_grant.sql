@@ -1,5 +1,5 @@
 -- Adds `amount` to a bucket, once for each id, against another book: a grant, or a booking of another kind. Returns false when the id was
--- booked before. The kind is a text, because a migration cannot name a value of an enum that it adds. A purchase adds to what was sold.
+-- booked before. The kind is a text, because a migration cannot name a value of an enum that it adds. A purchase adds to the sold part.
 CREATE OR REPLACE FUNCTION credit_grant(booking_id uuid, to_account uuid, to_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'grant', against text DEFAULT 'issued', expires timestamptz DEFAULT NULL, spent_in_order integer DEFAULT 0) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN

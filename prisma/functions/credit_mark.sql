@@ -1,5 +1,5 @@
--- Locks an account and counts what was spent of its grants and sold credits since the last call. Charges only change the buckets: granted
--- credits count as spent before sold ones, those that expire first of all. Whatever else changes a bucket calls this before.
+-- Locks an account and counts the credits of its grants and purchases that were spent since the last call. Charges only change the buckets: granted
+-- credits count as spent before sold ones, those that expire first of all. Every other change of a bucket calls this before.
 CREATE OR REPLACE FUNCTION credit_mark(of_account uuid) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,5 @@
--- The shares of a charge that drew `sold` of sold credits: an app's margin is on top of the price, a model's share is of the price, or of what the gateway counted if that is
--- less. None for
--- the payer, and for accounts that an operator linked with the payer. Fractions of a nanocredit stay with the platform.
+-- The shares of a charge that drew `sold` of sold credits: an app's margin is on top of the price, a model's share is of the price, or of the
+-- amounts that the gateway counted if that is less. None for the payer, and for accounts that an operator linked with the payer. Fractions of a nanocredit stay with the platform.
 CREATE OR REPLACE FUNCTION credit_shares(payer uuid, sold bigint, earners text) RETURNS TABLE (kind "EarningKind", earner uuid, source text, amount bigint)
 LANGUAGE sql STABLE AS $$
   WITH margin AS (

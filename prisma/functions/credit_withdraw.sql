@@ -1,7 +1,7 @@
 -- Takes credits of a bucket against another book, at most those that no hold and no lease ties up, once for each id. Leases are folded first.
 -- The rest of the amount is written off if `writes_off`; else the booking is of the taken part alone, and there is none for 0. Returns the
--- amount that was taken; the amount of the first time when it was taken before. A refund is of sold credits, and takes back what was earned
--- of those that are spent.
+-- amount that was taken; the amount of the first time when it was taken before. A refund is of sold credits, and takes back the
+-- earnings of those that are spent.
 CREATE OR REPLACE FUNCTION credit_withdraw(booking_id uuid, of_account uuid, from_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'withdrawal', against text DEFAULT 'issued', writes_off boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

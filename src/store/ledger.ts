@@ -39,11 +39,11 @@ export interface LedgerRecord {
   readonly course?: RecordedCourse | undefined;
   /** Absent until an upstream answers. */
   readonly route?: RecordedRoute | undefined;
-  /** Who earns of the charge. Absent: nobody. A charge with earners is not paid from a lease. */
+  /** Those who earn of the charge. Absent: none. A charge with earners is not paid from a lease. */
   readonly earners?: Earners | undefined;
 }
 
-/** Shares of what a charge draws of sold credits; the ledger leaves out the payer's own, and those of linked accounts. */
+/** Shares of the sold credits that a charge draws; the ledger leaves out the payer's own, and those of linked accounts. */
 export interface Earners {
   /** Its percentage is the app's margin, by which the charge is above the price. */
   readonly app?: Earner | undefined;
@@ -295,7 +295,7 @@ export interface Ledger {
   purchase(purchase: Grant, within: TransactionQueries): Promise<boolean>;
   /** Books credits whose money was paid back. Returns the part that the bucket still had; the rest is written off. */
   refund(refund: Grant, within: TransactionQueries): Promise<bigint>;
-  /** Takes what is left of a due grant, at most what is not held. Returns the amount. */
+  /** Takes the rest of a due grant, at most the part that is not held. Returns the amount. */
   expire(id: string, grantId: string): Promise<bigint>;
   /** Adds earnings of days before this one (`YYYY-MM-DD`) to the account's earned credits. Returns their sum. */
   mature(accountId: string, before: string): Promise<bigint>;

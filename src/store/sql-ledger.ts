@@ -134,8 +134,9 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     },
     leases,
     grant({ expiry, ...grant }, within) {
-      const kind = expiry === undefined ? [] : ["grant", "issued", expiry.expiresAt, expiry.priority];
-      return book<boolean>("credit_grant", grant, within, ...kind);
+      return expiry === undefined
+        ? book<boolean>("credit_grant", grant, within)
+        : book<boolean>("credit_grant", grant, within, "grant", "issued", expiry.expiresAt, expiry.priority);
     },
     purchase: (purchase, within) => book<boolean>("credit_grant", purchase, within, "purchase", "cash"),
     withdraw: async (withdrawal, within) => BigInt(await book("credit_withdraw", withdrawal, within)),

@@ -24,6 +24,8 @@ interface Try {
 const ROUTE = { modelId: "acme/chat" };
 const ADDED = { upstream: "acme", upstreamModel: "added" };
 
+const LINKED = randomUUID();
+
 const TRIES: Readonly<Record<string, Try>> = {
   createAccount: { act: "CREATE_ACCOUNT", input: () => ({ email: `${randomUUID()}@example.com` }) },
   grantCredits: { act: "GRANT_CREDITS", input: ({ accountId }) => ({ accountId, bucket: "PACK", credits: "1", note: "invoice 17" }) },
@@ -43,6 +45,10 @@ const TRIES: Readonly<Record<string, Try>> = {
   setRouting: { act: "SET_ROUTING", input: () => ({ ...ROUTE, routing: "PRICE" }) },
   // Its top-up has the id of the account.
   refundTopUp: { act: "REFUND_TOP_UP", input: ({ accountId }) => ({ topUpId: accountId }) },
+  recordPayout: { act: "RECORD_PAYOUT", input: ({ accountId }) => ({ accountId, credits: "0.0000001" }) },
+  reverseEarnings: { act: "REVERSE_EARNINGS", input: ({ accountId }) => ({ payerId: accountId }) },
+  linkAccounts: { act: "LINK_ACCOUNTS", input: ({ accountId }) => ({ accountIds: [accountId, LINKED] }) },
+  unlinkAccount: { act: "UNLINK_ACCOUNT", input: ({ accountId }) => ({ accountId }) },
   retryRefusedSettlements: { act: "RETRY_SETTLEMENTS", input: () => ({}), isInTransaction: false },
 };
 
@@ -59,6 +65,9 @@ afterAll(() => app.close());
 /** Restoring an account that is not suspended is no act. A route is added once, and only an added one is removed. */
 async function prepare(name: string, { accountId }: Payer): Promise<void> {
   if (name === "refundTopUp") await payTopUp(accountId);
+  if (name === "linkAccounts")
+    await databaseOf(app).prisma.account.upsert({ where: { id: LINKED }, create: { id: LINKED, handle: LINKED }, update: {} });
+  if (name === "recordPayout") await databaseOf(app).pool.query("UPDATE account SET earned_nanocredits = 1000 WHERE id = $1", [accountId]);
   const { routeOverrides } = databaseOf(app).prisma;
   if (name === "addRoute") await routeOverrides.deleteMany();
   if (name === "removeRoute") {

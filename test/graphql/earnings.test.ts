@@ -83,7 +83,7 @@ const mature = async (owner: Member) => {
 };
 
 describe("a community model", () => {
-  it("earns its owner a share of what others are charged, live, on both faces", async () => {
+  it("earns its owner a share of others' charges, live, on both faces", async () => {
     const [owner, payer] = [await createOwner(), await createPayer("5")];
     const live = subscribeSse(as(owner), EarningsRecordedDocument, {});
     const id = await call(payer, owner.modelId);
@@ -121,7 +121,7 @@ describe("a community model", () => {
     expect(await earningsOf(owner)).toMatchObject({ pending: SHARE });
   });
 
-  it("earns of what the gateway counted when its upstream reports more", async () => {
+  it("earns of the counted amounts when its upstream reports more", async () => {
     const [owner, payer] = [await createOwner(), await createPayer("5")];
     app.upstream.replyAlways(json(chatCompletion({ content: "One.", usage: wireUsage(900, 700) })));
     const id = await call(payer, owner.modelId);

@@ -1,4 +1,4 @@
-/** Shares of owners of models and apps, grants that expire, and what is left of sold credits: on both databases. */
+/** Shares of owners of models and apps, grants that expire, and the rest of sold credits: on both databases. */
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -105,7 +105,7 @@ describe.each(DATABASE_KINDS)("earnings on $name", ({ isAbsent, open }) => {
       expect(outcome).toMatchObject({ charged: 120n, earned: { app: 20n, model: 75n } });
     });
 
-    it("takes a model's share of what the gateway counted, if the upstream reported more", async () => {
+    it("takes a model's share of the counted amounts, if the upstream reported more", async () => {
       const [payer, owner] = [await createAccount(pool, ledger), await createAccount(pool, ledger)];
       await buy(payer, 1_000n);
 
@@ -239,7 +239,7 @@ describe.each(DATABASE_KINDS)("earnings on $name", ({ isAbsent, open }) => {
       expect(await earned(other)).toEqual({ matured: 0n, pending: 0n });
     });
 
-    it("expires what is left of a grant, after what is spent of it", async () => {
+    it("expires the rest of a grant, after the part that is spent", async () => {
       const account = await createAccount(pool, ledger);
       const past = new Date(Date.now() - 1_000);
       const later = await give(account, 30n, { expiresAt: new Date(Date.now() + 86_400_000), priority: 0 });

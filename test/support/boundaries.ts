@@ -50,6 +50,7 @@ export const DOMAINS: readonly string[] = [
   "authorizations",
   "integrations",
   "payments",
+  "earnings",
   "generation",
   "idempotency",
   "metrics",

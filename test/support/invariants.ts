@@ -119,7 +119,7 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     SELECT coalesce(t.account_id, l.account_id) FROM (SELECT account_id, sum(nanocredits * refunded_cents / amount_cents) AS amount FROM top_up WHERE refunded_cents > 0 GROUP BY 1) t
     FULL JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'refund' AND book = 'cash' GROUP BY 1) l ON l.account_id = t.account_id
     WHERE t.amount IS DISTINCT FROM l.amount`,
-  "I21 what an account is owed is what it earned, neither taken back, converted nor paid out": `
+  "I21 the debt to an account is the earnings that were neither taken back, converted nor paid out": `
     SELECT a.id, coalesce(l.amount, 0) AS ledger, a.earned_nanocredits, coalesce(d.amount, 0) AS open FROM account a
     LEFT JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE book = 'earnings' GROUP BY 1) l ON l.account_id = a.id
     LEFT JOIN (SELECT account_id, sum(nanocredits) AS amount FROM earning_daily WHERE matured_at IS NULL GROUP BY 1) d ON d.account_id = a.id
@@ -133,7 +133,7 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
       (SELECT account_id, kind, source, sum(nanocredits - reversed_nanocredits) AS amount, sum(reversed_nanocredits) AS reversed, count(*) AS requests FROM earning GROUP BY 1, 2, 3) e
     FULL JOIN (SELECT account_id, kind, source, sum(nanocredits) AS amount, sum(reversed_nanocredits) AS reversed, sum(requests) AS requests FROM earning_daily GROUP BY 1, 2, 3) d
       USING (account_id, kind, source) WHERE (e.amount, e.reversed, e.requests) IS DISTINCT FROM (d.amount, d.reversed, d.requests)`,
-  "I23 nobody earns from themselves, nor more than the sold credits of a charge": `
+  "I23 no account earns from itself, nor more than the sold credits of a charge": `
     SELECT generation_id FROM earning e JOIN usage_record u ON u.id = e.generation_id GROUP BY 1
     HAVING bool_or(e.account_id = e.payer_id) OR sum(e.nanocredits) > max(e.sold_nanocredits) OR max(e.sold_nanocredits) > max(u.cost_nanocredits)`,
   "I24 the charges that others earn from drew no more sold credits than were sold": `

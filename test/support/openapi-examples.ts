@@ -134,6 +134,7 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     const { parameters = [], requestBody } = operationOf(method, template);
     const ofSession = /^\/account\/sessions/.test(template) || (template === "/account/profile" && method === "patch");
     const answers: ExampleAnswer[] = [];
+    if (template === "/account/earnings/convert") await app.database.pool.query("UPDATE account SET earned_nanocredits = 5 * 10 ^ 9");
     for (const [type, { schema, example }] of Object.entries(requestBody?.content ?? { "": { schema: {} } })) {
       const asked = ofSession ? await session(template) : { path: await pathOf(method, template, parameters), headers: null };
       const headers = asked.headers ?? { Authorization: `Bearer ${app.key}` };

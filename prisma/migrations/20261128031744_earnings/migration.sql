@@ -97,7 +97,7 @@ CREATE INDEX "earning_payer_id_day_idx" ON "earning"("payer_id", "day");
 -- CreateIndex
 CREATE INDEX "earning_daily_matured_at_day_idx" ON "earning_daily"("matured_at", "day");
 
--- Takes what is left of a due grant out of its bucket, at most what no hold and no lease ties up. Returns the amount; the rest stays due.
+-- Takes the rest of a due grant out of its bucket, at most the part that no hold and no lease ties up. Returns the amount; the rest stays due.
 CREATE OR REPLACE FUNCTION credit_expire(booking_id uuid, of_grant uuid) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -169,7 +169,7 @@ CREATE OR REPLACE FUNCTION credit_flush(
   routes           text[] DEFAULT NULL,
   upstream_costs   bigint[] DEFAULT NULL,
   attempt_lists    text[] DEFAULT NULL,
-  -- Who earns of a settlement, as JSON: { app: { accountId, source, percent }, model: ... }, each of which may be absent. Null: nobody.
+  -- Who earns of a settlement, as JSON: { app: { accountId, source, percent }, model: ... }, each of which may be absent. Null: none.
   earner_lists     text[] DEFAULT NULL
 ) RETURNS TABLE (
   outcome          text,
@@ -268,7 +268,7 @@ DECLARE
 BEGIN
   PERFORM 1 FROM account a WHERE a.id = ANY (ARRAY(SELECT DISTINCT unnest(account_ids))) ORDER BY a.id FOR NO KEY UPDATE;
 
-  -- What leases have paid was spent before: sold credits are what is left after granted ones.
+  -- Payments of leases were made before: granted credits are spent before sold ones.
   IF num_nonnulls(VARIADIC coalesce(earner_lists, '{}')) > 0 THEN
     PERFORM credit_fold(ARRAY(SELECT DISTINCT e.account_id FROM unnest(account_ids, earner_lists) AS e(account_id, earners) WHERE e.earners IS NOT NULL));
   END IF;
@@ -687,7 +687,7 @@ $$;
 DROP FUNCTION credit_grant(uuid,uuid,"Bucket",bigint,text,text,text);
 
 -- Adds `amount` to a bucket, once for each id, against another book: a grant, or a booking of another kind. Returns false when the id was
--- booked before. The kind is a text, because a migration cannot name a value of an enum that it adds. A purchase adds to what was sold.
+-- booked before. The kind is a text, because a migration cannot name a value of an enum that it adds. A purchase adds to the sold part.
 CREATE OR REPLACE FUNCTION credit_grant(booking_id uuid, to_account uuid, to_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'grant', against text DEFAULT 'issued', expires timestamptz DEFAULT NULL, spent_in_order integer DEFAULT 0) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -723,8 +723,8 @@ BEGIN
 END
 $$;
 
--- Locks an account and counts what was spent of its grants and sold credits since the last call. Charges only change the buckets: granted
--- credits count as spent before sold ones, those that expire first of all. Whatever else changes a bucket calls this before.
+-- Locks an account and counts the credits of its grants and purchases that were spent since the last call. Charges only change the buckets: granted
+-- credits count as spent before sold ones, those that expire first of all. Every other change of a bucket calls this before.
 CREATE OR REPLACE FUNCTION credit_mark(of_account uuid) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -873,8 +873,8 @@ $$;
 
 -- Takes credits of a bucket against another book, at most those that no hold and no lease ties up, once for each id. Leases are folded first.
 -- The rest of the amount is written off if `writes_off`; else the booking is of the taken part alone, and there is none for 0. Returns the
--- amount that was taken; the amount of the first time when it was taken before. A refund is of sold credits, and takes back what was earned
--- of those that are spent.
+-- amount that was taken; the amount of the first time when it was taken before. A refund is of sold credits, and takes back the
+-- earnings of those that are spent.
 CREATE OR REPLACE FUNCTION credit_withdraw(booking_id uuid, of_account uuid, from_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'withdrawal', against text DEFAULT 'issued', writes_off boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -922,7 +922,7 @@ BEGIN
 END
 $$;
 
--- What is left of the credits that were sold.
+-- The rest of the credits that were sold.
 UPDATE "account" a SET
     "crypto_sold_nanocredits" = least(a."crypto_nanocredits", greatest(0, s.crypto)),
     "pack_sold_nanocredits" = least(a."pack_nanocredits", greatest(0, s.pack))

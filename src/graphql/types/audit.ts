@@ -18,7 +18,10 @@ const AuditAct = builder.enumType("AuditAct", {
       value: "reverse_earnings",
       description: "Took back earnings from the account's charges. The object is their transaction.",
     },
-    LINK_ACCOUNTS: { value: "link_accounts", description: "Linked accounts, which earn nothing from each other." },
+    LINK_ACCOUNTS: {
+      value: "link_accounts",
+      description: "Linked accounts, which earn nothing from each other. The changed values are their REST IDs.",
+    },
     UNLINK_ACCOUNT: { value: "unlink_account", description: "Ended the links of an account." },
     REFUND_TOP_UP: { value: "refund_top_up", description: "Paid a top-up back. The object is the top-up." },
     WITHDRAW_CREDITS: { value: "withdraw_credits", description: "Took credits back. The object is the ledger's transaction." },

@@ -19,7 +19,7 @@ const OWED_MAX = 500;
 const OwedEarnings = builder.objectRef<Owed>("OwedEarnings").implement({
   description: "The earnings that an account is owed.",
   fields: (t) => ({
-    accountId: t.exposeString("accountId", { description: "The UUID of the account." }),
+    accountId: t.exposeID("accountId", { description: "The REST ID of the account." }),
     handle: t.exposeString("handle", { description: "The handle of the account." }),
     available: t.field({
       type: "Credits",
@@ -56,9 +56,9 @@ const EarningFlag = builder.objectRef<Flag>("EarningFlag").implement({
   description: "Earnings of a day that may be farmed.",
   fields: (t) => ({
     reason: t.expose("reason", { type: EarningFlagReasonEnum, description: "Why they are flagged." }),
-    accountId: t.exposeString("accountId", { description: "The UUID of the account that earned them." }),
+    accountId: t.exposeID("accountId", { description: "The REST ID of the account that earned them." }),
     handle: t.exposeString("handle", { description: "The handle of that account." }),
-    payerId: t.exposeString("payerId", { nullable: true, description: "The UUID of the payer. Null but for ONE_PAYER." }),
+    payerId: t.exposeID("payerId", { nullable: true, description: "The REST ID of the payer. Null but for ONE_PAYER." }),
     date: t.string({ description: "The day (UTC), such as 2026-11-28.", resolve: ({ day }) => day.toISOString().slice(0, 10) }),
     credits: t.field({
       type: "Credits",
@@ -165,7 +165,7 @@ const LinkAccountsInput = builder.inputType("LinkAccountsInput", {
 const LinkAccountsPayload = builder.objectRef<{ readonly linked: readonly string[] }>("LinkAccountsPayload").implement({
   description: "The result of `linkAccounts`.",
   fields: (t) => ({
-    linked: t.exposeStringList("linked", { description: "The UUIDs of all accounts that are linked now." }),
+    linked: t.exposeStringList("linked", { description: "The REST IDs of all accounts that are linked now." }),
   }),
 });
 
@@ -188,7 +188,7 @@ builder.mutationField("linkAccounts", (t) =>
 const UnlinkAccountPayload = builder.objectRef<{ readonly accountId: string }>("UnlinkAccountPayload").implement({
   description: "The result of `unlinkAccount`.",
   fields: (t) => ({
-    accountId: t.exposeString("accountId", { description: "The UUID of the account." }),
+    accountId: t.exposeID("accountId", { description: "The REST ID of the account." }),
   }),
 });
 

@@ -58,6 +58,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/authorization.md",
       "spec/credits.md",
       "spec/top-ups.md",
+      "spec/earnings.md",
       "spec/runs.md",
       "spec/usage.md",
       "spec/requests.md",

@@ -41,7 +41,7 @@ export const grantCreditsInput = z.strictObject({
   note: storableText.max(GRANT_NOTE_CHARS_MAX).nullish(),
   /** Grants with the same id are made once. */
   grantId: z.uuid().nullish(),
-  /** What is not spent until then expires; absent: it does not. */
+  /** The part that is not spent until then expires; absent: none does. */
   expiresAt: z.date().nullish(),
   /** Grants of smaller numbers are spent first. */
   priority: z.int().min(0).max(GRANT_PRIORITY_MAX).nullish(),

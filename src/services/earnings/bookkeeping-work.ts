@@ -39,7 +39,7 @@ export class BookkeepingWork {
     return this.runs.close();
   }
 
-  /** Resolves when what is due is booked. */
+  /** Resolves when everything due is booked. */
   async run(): Promise<void> {
     await this.mature();
     await this.expire();

@@ -147,7 +147,7 @@ export class EarningsAdministration {
         orderBy: { id: "asc" },
       });
       const all = linked.map(({ id }) => id);
-      for (const accountId of ids) await recordAct(transaction, ctx, { act: "link_accounts", accountId, after: { linked: all }, reason });
+      await recordAct(transaction, ctx, { act: "link_accounts", objectId: groupId, after: { linked: all }, reason });
       return all;
     });
   }

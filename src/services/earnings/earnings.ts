@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { CREDITS_MAX } from "../../limits.js";
 import { type Database, refusingTaken } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { EarningDailyModel, EarningModel } from "../../store/generated/prisma/models.js";
@@ -17,8 +18,12 @@ import { EARNING_DAYS_DEFAULT, EARNING_DAYS_MAX, MATURITY_DAYS } from "./limits.
 
 const DAY_MS = 86_400_000;
 
+export const positiveCredits = creditsAmount
+  .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
+  .meta({ anyOf: undefined, type: "number", exclusiveMinimum: 0, maximum: CREDITS_MAX, description: "Credits, more than 0." });
+
 export const convertEarningsInput = z.strictObject({
-  credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
+  credits: positiveCredits,
   /** Conversions with the same id are made once. */
   conversionId: z.uuid().nullish(),
 });

@@ -43,7 +43,7 @@ export interface GenerationTask {
   /** In the order of attempts. */
   readonly candidates: readonly Candidate[];
   readonly isFree: boolean;
-  /** Undefined: nobody earns of its charge. */
+  /** Undefined: its charge has no earners. */
   readonly sharing: Sharing | undefined;
   /** Charged at the price of the model that serves: the caller named several. `model` has the highest rates of all. */
   readonly isChargedAsServed?: boolean | undefined;

@@ -36,7 +36,7 @@ export function withMargin(catalog: RoutedCatalog, app: EarningApp | undefined):
   };
 }
 
-/** Undefined: nobody earns of it. */
+/** Undefined: it has no earners. */
 export function sharingOf(
   catalog: Pick<Catalog, "ownerOf">,
   caller: { readonly accountId: string } & Caller,

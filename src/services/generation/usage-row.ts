@@ -20,7 +20,7 @@ export interface Progress {
   readonly course?: RecordedCourse | undefined;
   /** Once an upstream answers. */
   readonly route?: RecordedRoute | undefined;
-  /** The price of what the gateway counted, in nanocredits, where the upstream reported other amounts. */
+  /** The price of the amounts that the gateway counted, in nanocredits, where the upstream reported other amounts. */
   readonly countedNanocredits?: bigint | undefined;
 }
 

@@ -64,6 +64,7 @@ const TYPES = {
   Integration: { needs: "manager", edges: {} },
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
+  Earning: { needs: "balance", edges: {} },
   CreditTopUp: { needs: "balance", edges: {} },
   Preset: { needs: "manager", edges: {} },
   VendorKey: { needs: "manager", edges: {} },
@@ -125,6 +126,11 @@ export async function createThings(
   const [appKey, endpoint, delivery, failed, preset, vendorKey, topUp] = Array.from({ length: 7 }, () => uuidv7()) as [
     ...[string, string, string, string, string, string, string],
   ];
+  const share = { kind: "model", payerId: uuidv7(), source: "community/other/model", day: new Date("2026-11-28") } as const;
+  const { id: earning } = await prisma.earning.create({
+    data: { ...share, generationId: uuidv7(), accountId, soldNanocredits: 1n, nanocredits: 1n },
+    select: { id: true },
+  });
   await prisma.topUp.create({
     data: { id: topUp, accountId, processor: "development", nanocredits: 1n, currency: "usd", amountCents: 1n, expiresAt: new Date() },
   });
@@ -182,6 +188,7 @@ export async function createThings(
     toThing("a device", "DeviceAuthorization", userCode),
     toThing("a connection", "Integration", integration),
     toThing("a webhook", "WebhookEndpoint", endpoint),
+    toThing("a share of a charge", "Earning", earning),
     toThing("a top-up", "CreditTopUp", topUp),
     toThing("a preset", "Preset", preset),
     toThing("a vendor key", "VendorKey", vendorKey),

@@ -137,6 +137,19 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "POST", path: "/top-ups", body: { credits: 0 } },
     graphql: { field: "Mutation.createCheckout", document: mutation("createCheckout", "url"), input: { credits: "0" } },
   },
+  {
+    needs: "balance",
+    rest: { method: "GET", path: "/earnings" },
+    graphql: { field: "Account.earnings", document: me("earnings { pending }") },
+  },
+  { needs: "balance", rest: { method: "GET", path: "/earnings?format=csv" } },
+  { needs: "balance", rest: { method: "GET", path: "/earnings/shares" } },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/earnings/convert", body: { credits: 0 } },
+    graphql: { field: "Mutation.convertEarnings", document: mutation("convertEarnings", "converted"), input: { credits: "0" } },
+  },
   { needs: "everyone", graphql: { field: "Query.areCreditsSold", document: "{ areCreditsSold }" } },
   { needs: "profile", graphql: { field: "Account.tierRefill", document: me("tierRefill { credits period }") } },
   { needs: "everyone", graphql: { field: "Query.topUp", document: "{ topUp { text url } }" } },
@@ -588,6 +601,33 @@ export const OPERATIONS: readonly Operation[] = [
       document: mutation("withdrawCredits", "credits"),
       input: { accountId: NOBODY, bucket: "PACK", credits: "1" },
     },
+  },
+  {
+    needs: "operator",
+    rest: { method: "GET", path: "/operator/earnings" },
+    graphql: { field: "Query.owedEarnings", document: "{ owedEarnings { handle } }" },
+  },
+  { needs: "operator", rest: { method: "GET", path: "/operator/earnings?format=csv" } },
+  { needs: "operator", graphql: { field: "Query.earningFlags", document: "{ earningFlags { handle } }" } },
+  {
+    needs: "operator",
+    graphql: {
+      field: "Mutation.recordPayout",
+      document: mutation("recordPayout", "paidOut"),
+      input: { accountId: NOBODY, credits: "1" },
+    },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.reverseEarnings", document: mutation("reverseEarnings", "reversed"), input: { payerId: NOBODY } },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.linkAccounts", document: mutation("linkAccounts", "linked"), input: { accountIds: [NOBODY, NOBODY] } },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.unlinkAccount", document: mutation("unlinkAccount", "accountId"), input: { accountId: NOBODY } },
   },
   {
     needs: "operator",
