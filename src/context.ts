@@ -119,6 +119,8 @@ export interface RequestContext {
   readonly requestId: string;
   /** The client's address, as far as proxies are trusted; used for limits. */
   readonly clientAddress: string;
+  /** The host of the request, with its port, as the client states it. Absent: none. */
+  readonly host?: string | undefined;
   /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
   /** The same as a callback, because a signal may be created on demand only. Absent: use the signal. */

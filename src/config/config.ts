@@ -8,7 +8,16 @@ import { faultOfSecretKey } from "../lib/api-key-format.js";
 import { findingsOf } from "../lib/issue-findings.js";
 import { sayIssue } from "../lib/issue-words.js";
 import { ownValue } from "../lib/own-values.js";
-import type { EarningsSettings, GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
+import type {
+  EarningsSettings,
+  GitHubSettings,
+  PaymentsSetting,
+  S3Settings,
+  SalesSettings,
+  SignInPace,
+  Tier,
+  TopUp,
+} from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import { type Addresses, isLoopbackHostname } from "../lib/urls.js";
 import {
@@ -39,6 +48,7 @@ import {
 } from "../limits.js";
 import { EARNING_VARIABLES, toEarnings } from "./earnings.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
+import { paymentProblems, paymentsEnvironment, toSales } from "./payments.js";
 import { DEFAULT_TIERS, tiers } from "./tiers.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, percent, share, url, wholeNumber, workerCount } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
@@ -143,6 +153,7 @@ export interface Config {
   /** Null: the operator does not say how to get credits. */
   readonly topUp: TopUp | null;
   readonly payments: PaymentsSetting;
+  readonly sales: SalesSettings;
   readonly rateLimits: {
     readonly anonymousRequestsPer10Seconds: number;
     readonly publishableRequestsPerMinute: number;
@@ -238,7 +249,7 @@ const environment = z.object({
   ...EARNING_VARIABLES,
   CREDITS_TEXT: text.max(TOP_UP_TEXT_CHARS_MAX, `must have at most ${TOP_UP_TEXT_CHARS_MAX} characters`).optional(),
   CREDITS_URL: linkUrl(TOP_UP_URL_CHARS_MAX).optional(),
-  PAYMENTS: z.enum(["off", "development"]).optional(),
+  ...paymentsEnvironment,
   ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
   PUBLISHABLE_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(60),
   PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
@@ -326,6 +337,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     earnings: toEarnings(values),
     topUp: toTopUp(values),
     payments: values.PAYMENTS ?? (isLocal ? "development" : "off"),
+    sales: toSales(values),
     rateLimits: {
       anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,
       publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
@@ -365,13 +377,11 @@ function missingPartners(values: Values): string[] {
   for (const id of Object.keys(values.MCP_SERVER_KEYS)) {
     if (!Object.hasOwn(values.MCP_SERVERS, id)) problems.push(`MCP_SERVERS: must say where ${id} is, for which MCP_SERVER_KEYS has a key`);
   }
-  if (values.PAYMENTS === "development" && !isForThisMachineOnly(values)) {
-    problems.push("PAYMENTS: development gives credits without money, and is for a gateway that only this machine can reach");
-  }
   if (isMediaUrlAmbiguous(values.MEDIA_URL, values.BASE_URL)) problems.push("MEDIA_URL: must have a path, or another host than BASE_URL");
   const urls = { mediaUrl: values.MEDIA_URL, authUrl: values.AUTH_URL, baseUrl: values.BASE_URL };
   if (isMediaUrlWhereSessionsAre(urls)) problems.push("MEDIA_URL: must have another host than AUTH_URL, where people are signed in");
-  return problems;
+  const isAllowed = (host: string) => values.UPSTREAM_ALLOW_HOSTS.includes(host.replace(/^\[(.*)\]$/, "$1"));
+  return [...problems, ...paymentProblems(values, isForThisMachineOnly(values), isAllowed)];
 }
 
 function toS3(values: Values): Config["s3"] {

@@ -46,6 +46,7 @@ import "./types/routes.js";
 import "./types/route-mutations.js";
 import "./types/spend.js";
 import "./types/token-counts.js";
+import "./types/billing.js";
 import "./types/top-ups.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";

@@ -59,6 +59,10 @@ export class HttpRequestContext implements RequestContext {
     this.maxCost = maxCost === undefined ? undefined : readMaxCost(maxCost, MAX_COST_HEADER);
   }
 
+  get host(): string | undefined {
+    return this.source.req.headers.host;
+  }
+
   get hops(): number | undefined {
     const header = this.source.req.headers[HOPS_HEADER];
     return header === undefined ? undefined : readHops(header);

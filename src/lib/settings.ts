@@ -10,7 +10,36 @@ export interface Tier {
 }
 
 /** The payment processor at which people buy credits. Unspecified: `development` gives credits without money, where only this machine can connect. */
-export type PaymentsSetting = "off" | "development";
+export type PaymentsSetting = "off" | "development" | "stripe";
+
+export interface StripeSettings {
+  readonly secretKey: string;
+  /** Of the endpoint of events; several while one is replaced. */
+  readonly webhookSecrets: readonly string[];
+  /** Null: Stripe's own. */
+  readonly apiUrl: string | null;
+  /** Stripe computes and collects taxes. */
+  readonly hasAutomaticTax: boolean;
+  /** Stripe writes an invoice for each payment. */
+  readonly hasInvoices: boolean;
+}
+
+/** How credits are sold. One credit costs one unit of the currency. */
+export interface SalesSettings {
+  /** Null: PAYMENTS is not `stripe`. */
+  readonly stripe: StripeSettings | null;
+  /** ISO 4217, in lower case, with two decimals. */
+  readonly currency: string;
+  /** Amounts that are offered, in nanocredits. */
+  readonly packs: readonly bigint[];
+  /** Nanocredits of one top-up. */
+  readonly least: bigint;
+  readonly most: bigint;
+  /** A dispute suspends the account. */
+  readonly suspendsOnDispute: boolean;
+  /** Of signed requests that add credits; several while one is replaced. Empty: there are none. */
+  readonly creditsWebhookSecrets: readonly string[];
+}
 
 /** How people get credits on this gateway, in the operator's words. At least one of the two. */
 export interface TopUp {

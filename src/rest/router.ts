@@ -20,6 +20,7 @@ import { addAgentRoutes, addAgentSyncRoutes } from "./routes/agents.js";
 import { addApiKeyRoutes } from "./routes/api-keys.js";
 import { addAudioRoutes, addSpeechRoutes, addTranscriptionRoutes, addTranslationRoutes } from "./routes/audio.js";
 import { addAuthRoutes } from "./routes/auth.js";
+import { addBillingRoutes } from "./routes/billing.js";
 import { addChatCompletionRoutes } from "./routes/chat-completions.js";
 import { addCommunityModelRoutes, addCommunityModelTestRoutes } from "./routes/community-models.js";
 import { addCompletionRoutes } from "./routes/completions.js";
@@ -41,6 +42,7 @@ import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
 import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js";
 import { addOperatorRoutes } from "./routes/operators.js";
+import { addPaymentEventRoutes } from "./routes/payment-events.js";
 import { addQuoteRoutes } from "./routes/quote.js";
 import { addRealtimeRoutes } from "./routes/realtime.js";
 import { addRequestRoutes } from "./routes/requests.js";
@@ -192,6 +194,7 @@ function createRouter(
   });
   addHealthRoutes(route, { isReady, startPage: start });
   addMetricsRoutes(route, services, trustProxyHops);
+  addPaymentEventRoutes(route, services, trustProxyHops);
   // Every account route exists under both prefixes (docs/spec/http.md#addresses).
   const account = Router({ caseSensitive: true });
   const accountRoute = recordingRoute(
@@ -211,6 +214,7 @@ function createRouter(
   addVendorKeyRoutes(accountRoute, endpoint, services);
   addTopUpRoutes(accountRoute, endpoint, services);
   addEarningRoutes(accountRoute, endpoint, services);
+  addBillingRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);

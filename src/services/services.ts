@@ -95,6 +95,7 @@ import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
 import { MetricsReport } from "./metrics/metrics.js";
 import { createPayments } from "./payments/create-payments.js";
+import { paymentSweep } from "./payments/payment-reports.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
@@ -283,7 +284,7 @@ export function createServices(
     ],
     clock,
     log,
-    [deviceAuthorizations, developmentBroker, { sweep: () => failures.sweepExpired() }, storedWork],
+    [deviceAuthorizations, developmentBroker, { sweep: () => failures.sweepExpired() }, storedWork, paymentSweep(database, clock)],
   );
   const { webhooks, lowBalance, webhookWork } = createWebhooks(infrastructure, box, clock, log);
   const modelRepository = new CommunityModelRepository(database, events);
@@ -292,9 +293,13 @@ export function createServices(
   const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos, jobs });
   const text = new TextGeneration(chat, catalog, contentCache);
   const access = new Access(keyCache, sessions, sessionCookie, limits);
+  const authUrl = () => addresses().authUrl;
+  const operatorServices = createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl });
+  const { accountSuspensions } = operatorServices;
+  const { paymentWork, ...paymentServices } = createPayments({ ...infrastructure, accountSuspensions, clock, log, authUrl }, settings);
   const services = {
     access,
-    ...createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl: () => addresses().authUrl }),
+    ...operatorServices,
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database, storedExports),
     accounts,
@@ -368,7 +373,7 @@ export function createServices(
     ...createPresets(database, catalog, clock),
     ...createEarnings(infrastructure, clock, log),
     ...{ runs, liveRuns, usage },
-    ...createPayments(infrastructure, settings.payments, clock, () => `${addresses().authUrl}/checkout`),
+    ...paymentServices,
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),
     ...{ speech, text },
@@ -380,7 +385,7 @@ export function createServices(
   };
   const work = {
     ...{ router, cachedAnswers, inspector, running, storedWork },
-    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure },
+    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure, paymentWork },
   };
   return { services, approvals, ...work, failureRecorder };
 }

@@ -27,6 +27,8 @@ export interface EventChannels {
   "earning-recorded": { readonly accountId: string; readonly generationId: string; readonly share: "app" | "model" };
   /** A top-up was paid. */
   "top-up-completed": { readonly accountId: string; readonly topUpId: string };
+  /** A top-up was refunded, disputed, or its dispute was won; or an automatic one failed. */
+  "top-up-changed": { readonly accountId: string; readonly topUpId: string };
   /** A hold was refused because of leases of the account: each process releases unused credits. */
   "lease-wanted": { readonly accountId: string };
   /** A person decided on a device, or the device fetched its key. */

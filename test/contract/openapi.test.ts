@@ -146,6 +146,11 @@ describe("The served answers", () => {
   const REFUSED: Readonly<Record<string, number>> = {
     "GET /v1/realtime": 426,
     "GET /v1/responses": 426,
+    // Only Stripe can sign an event, and only for a gateway that has its secret.
+    "POST /webhooks/stripe": 404,
+    "POST /webhooks/credits": 404,
+    // The development checkout has no portal.
+    "POST /account/billing-portal": 409,
     "POST /api/oauth/token": 400,
     "POST /api/device/token": 400,
     "POST /account/agents/{agent}/sync": 404,

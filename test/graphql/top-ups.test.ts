@@ -121,7 +121,9 @@ describe("a checkout", () => {
 
   it("has a page for its own link alone", async () => {
     const { url } = await buy("2", await createBuyer());
-    const forged = `${tokenOf(url).slice(0, -1)}${tokenOf(url).endsWith("A") ? "B" : "A"}`;
+    const [content, signature = ""] = tokenOf(url).split(".");
+    // The last character of a signature has bits that do not count.
+    const forged = `${content}.${signature.startsWith("A") ? "B" : "A"}${signature.slice(1)}`;
 
     for (const token of [forged, "", "x".repeat(5_000)]) {
       expect((await new PageBrowser(app.baseUrl).get(`/checkout?token=${token}`)).status).toBe(404);

@@ -111,14 +111,23 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
       OR EXISTS (SELECT FROM webhook_endpoint w WHERE w.account_id = a.id) OR EXISTS (SELECT FROM community_model c WHERE c.account_id = a.id)
       OR d.finished_at IS NOT NULL AND (a.tier_nanocredits + a.crypto_nanocredits + a.pack_nanocredits <> 0
         OR EXISTS (SELECT FROM usage_record u WHERE u.account_id = a.id AND u.api_key_name IS NOT NULL))`,
-  "I20 a paid top-up has its purchase, and the sum that is paid back its refunds": `
+  "I20 a paid top-up has its purchase, and each refund and dispute its entries, which sum up to what the top-up has lost": `
     SELECT t.id FROM top_up t
     LEFT JOIN (SELECT transaction_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'purchase' AND book = 'cash' GROUP BY 1) p ON p.transaction_id = t.id
     WHERE coalesce(-p.amount, 0) <> CASE t.status WHEN 'paid' THEN t.nanocredits ELSE 0 END
     UNION ALL
-    SELECT coalesce(t.account_id, l.account_id) FROM (SELECT account_id, sum(nanocredits * refunded_cents / amount_cents) AS amount FROM top_up WHERE refunded_cents > 0 GROUP BY 1) t
-    FULL JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'refund' AND book = 'cash' GROUP BY 1) l ON l.account_id = t.account_id
-    WHERE t.amount IS DISTINCT FROM l.amount`,
+    SELECT coalesce(r.id, l.transaction_id) FROM (SELECT id, nanocredits FROM top_up_reversal WHERE kind <> 'dispute_won') r
+    FULL JOIN (SELECT transaction_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'refund' AND book = 'cash' GROUP BY 1) l ON l.transaction_id = r.id
+    WHERE r.nanocredits IS DISTINCT FROM l.amount
+    UNION ALL
+    SELECT r.id FROM top_up_reversal r LEFT JOIN ledger_entry l ON l.transaction_id = r.id AND l.book = 'cash'
+    WHERE r.kind = 'dispute_won' AND r.moved_nanocredits <> coalesce(-l.amount_nanocredits, 0)
+    UNION ALL
+    SELECT t.id FROM top_up t
+    LEFT JOIN (SELECT top_up_id, sum(amount_cents) FILTER (WHERE kind = 'refund') AS refunded,
+                 sum(CASE kind WHEN 'dispute' THEN amount_cents WHEN 'dispute_won' THEN -amount_cents ELSE 0 END) AS disputed
+               FROM top_up_reversal GROUP BY 1) r ON r.top_up_id = t.id
+    WHERE t.refunded_cents <> coalesce(r.refunded, 0) OR t.disputed_cents <> coalesce(r.disputed, 0)`,
   "I21 the debt to an account is the earnings that were neither taken back, converted nor paid out": `
     SELECT a.id, coalesce(l.amount, 0) AS ledger, a.earned_nanocredits, coalesce(d.amount, 0) AS open FROM account a
     LEFT JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE book = 'earnings' GROUP BY 1) l ON l.account_id = a.id

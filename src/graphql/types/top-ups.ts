@@ -1,12 +1,11 @@
 /** Credits that people buy (docs/spec/top-ups.md). */
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireKeyManager, requireOperator } from "../../services/access/permissions.js";
-import { TOP_UP_CREDITS_MAX, TOP_UP_CREDITS_MIN } from "../../services/payments/limits.js";
+import { disputedNanocredits, refundedNanocredits } from "../../services/payments/booking.js";
 import { formatCents } from "../../services/payments/money.js";
 import {
   createCheckoutInput,
   type OpenedCheckout,
-  refundedNanocredits,
   refundTopUpInput,
   type TopUpRow,
   type TopUpState,
@@ -25,7 +24,9 @@ const TopUpStateEnum = builder.enumType("TopUpState", {
     expired: "The checkout ended without a payment. A payment that the processor reports later still counts.",
     paid: "The credits are in the account.",
     refunded: "The whole payment was paid back.",
+    disputed: "The payer's bank took the payment back, or asks for it.",
     cancelled: "The person cancelled the checkout.",
+    failed: "The payment failed.",
   }),
 });
 
@@ -49,6 +50,13 @@ const CreditTopUp = builder.objectRef<TopUpRow>("CreditTopUp").implement({
       description: "Credits whose money was paid back. They were taken from the account as far as they were not spent.",
       resolve: (row) => formatNanocredits(refundedNanocredits(row)),
     }),
+    disputed: t.field({
+      type: "Credits",
+      description: "Credits of disputes that are open or lost. They were taken from the account as far as they were not spent.",
+      resolve: (row) => formatNanocredits(disputedNanocredits(row)),
+    }),
+    isAutomatic: t.exposeBoolean("isAutomatic", { description: "Whether it was charged to a saved payment method." }),
+    failure: t.exposeString("failure", { nullable: true, description: "Why the payment failed. Null: it did not." }),
     amount: t.string({
       description: "The price as a decimal number with two decimals, such as 12.50.",
       resolve: ({ amountCents }) => formatCents(amountCents),
@@ -90,8 +98,9 @@ const CreateCheckoutInput = builder.inputType("CreateCheckoutInput", {
     credits: t.field({
       type: "Credits",
       required: true,
-      description: `The credits to buy, from ${TOP_UP_CREDITS_MIN} to ${TOP_UP_CREDITS_MAX}, with at most 2 decimals.`,
+      description: "The credits to buy, with at most 2 decimals. `creditSales` has the least and the most.",
     }),
+    currency: t.string({ description: "The currency of the gateway, in lower case. Another one is refused." }),
   }),
 });
 

@@ -46,6 +46,7 @@ const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNe
 const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
 const VENDOR_KEY_FIELDS = "restId vendor name ending use modelIds refusal";
 const RUN_FIELDS = "restId label status maxCost spent left asked";
+const AUTO_TOP_UP_FIELDS = "isEnabled threshold amount monthlyCap isPending problem nextAttemptAt gaveUpAt";
 const TOP_UP_FIELDS = "restId state credits amount currency createdAt paidAt";
 const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
@@ -129,6 +130,13 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["listEarnings", me("earnings { shares(first: 20) { nodes { kind source credits maturesAt } pageInfo { endCursor } } }")],
   ["convertEarnings", mutation("convertEarnings", 'credits: "2.5"', "converted")],
   ["listOwedEarnings", "{ owedEarnings { accountId handle available pending } }"],
+  ["getAutoTopUp", me(`autoTopUp { ${AUTO_TOP_UP_FIELDS} }`)],
+  [
+    "updateAutoTopUp",
+    mutation("updateAutoTopUp", 'isEnabled: true, threshold: "5", amount: "25", monthlyCap: "100"', `autoTopUp { ${AUTO_TOP_UP_FIELDS} }`),
+  ],
+  ["listInvoices", me("invoices(first: 20) { number status amount currency issuedAt url pdfUrl }")],
+  ["createBillingPortal", "mutation { createBillingPortal(input: {}) { url } }"],
   ["listSessions", me("sessions(first: 20) { nodes { restId createdAt userAgent isCurrent } }")],
   ["revokeSession", mutation("revokeSession", 'id: "ID"', "session { restId }")],
   ["revokeOtherSessions", "mutation { revokeOtherSessions(input: {}) { ended } }"],

@@ -4,8 +4,9 @@ import { toCreditsNumber } from "../../lib/money.js";
 import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { permissionOf, requireAccount, requireKeyManager } from "../../services/access/permissions.js";
+import { disputedNanocredits, refundedNanocredits } from "../../services/payments/booking.js";
 import { formatCents } from "../../services/payments/money.js";
-import { createCheckoutInput, refundedNanocredits, type TopUpRow, type TopUps } from "../../services/payments/top-ups.js";
+import { createCheckoutInput, type TopUpRow, type TopUps } from "../../services/payments/top-ups.js";
 import { queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
@@ -16,9 +17,12 @@ import type { Route } from "../route.js";
 
 const topUp = z.object({
   id: z.string(),
-  state: z.enum(["open", "expired", "paid", "refunded", "cancelled"]),
+  state: z.enum(["open", "expired", "paid", "refunded", "disputed", "cancelled", "failed"]),
   credits: credits.describe("The credits that it adds."),
   refunded: credits.describe("Credits whose money was paid back."),
+  disputed: credits.describe("Credits of disputes that are open or lost."),
+  is_automatic: z.boolean().describe("Whether it was charged to a saved payment method."),
+  failure: nullableText.describe("Why the payment failed."),
   amount: z.string().describe("The price as a decimal number with two decimals."),
   currency: z.string().describe("ISO 4217, in lower case."),
   processor: z.string(),
@@ -92,6 +96,9 @@ function toTopUp(topUps: TopUps, row: TopUpRow) {
     state: topUps.stateOf(row),
     credits: toCreditsNumber(row.nanocredits),
     refunded: toCreditsNumber(refundedNanocredits(row)),
+    disputed: toCreditsNumber(disputedNanocredits(row)),
+    is_automatic: row.isAutomatic,
+    failure: row.failure,
     amount: formatCents(row.amountCents),
     currency: row.currency,
     processor: row.processor,

@@ -9,7 +9,7 @@ import type { Clock } from "../../lib/clock.js";
 import { type Database, type DatabaseClient, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireOperator } from "../access/permissions.js";
-import { recordAct } from "../audit/audit-log.js";
+import { recordAct, recordLocalAct } from "../audit/audit-log.js";
 import { storableText } from "../requests/input.js";
 import { SUSPENSION_REASON_CHARS_MAX } from "./limits.js";
 import { countOtherOperators } from "./operators.js";
@@ -57,6 +57,20 @@ export class AccountSuspensions {
     });
     this.announce(accountId, held, true);
     ctx.log.info({ accountId }, "an operator suspended an account");
+  }
+
+  /** As `suspend`, by a rule of the operator's configuration. False: it is suspended already, or must not be. */
+  async suspendByRule(accountId: string, why: string): Promise<boolean> {
+    const held = await this.database.prisma.$transaction(async (transaction) => {
+      const before = await lockAccount(transaction, accountId);
+      if (before.suspendedAt !== null || before.isOperator || before.handle === OWNER_HANDLE) return null;
+      const change = { suspendedAt: this.clock.now(), suspensionReason: why };
+      await transaction.account.update({ where: { id: accountId }, data: change });
+      await recordLocalAct(transaction, { act: "suspend_account", accountId, ...factsOf(before, change), reason: why });
+      return findCredentials(transaction, accountId);
+    });
+    if (held) this.announce(accountId, held, true);
+    return held !== null;
   }
 
   /** Accepts the account's keys and sessions again. Changes nothing for an account that is not suspended. */

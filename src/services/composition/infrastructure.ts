@@ -6,7 +6,16 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
-import type { EarningsSettings, GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../../lib/settings.js";
+import type {
+  EarningsSettings,
+  GitHubSettings,
+  PaymentsSetting,
+  S3Settings,
+  SalesSettings,
+  SignInPace,
+  Tier,
+  TopUp,
+} from "../../lib/settings.js";
 import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
@@ -97,6 +106,7 @@ export interface PlatformSettings extends CatalogSettings {
   /** How people get credits; null: not stated. */
   readonly topUp: TopUp | null;
   readonly payments: PaymentsSetting;
+  readonly sales: SalesSettings;
   readonly mediaQuota: MediaQuotaSettings;
   readonly requestBodiesBytes: number;
   readonly persistedDocuments: PersistedDocumentSettings;

@@ -60,6 +60,7 @@ export async function openPlatform(
     mcpServers,
     usageRoller,
     accountErasure,
+    paymentWork,
     failureRecorder,
   } = created;
   watchPlatform(metrics, infrastructure, created);
@@ -78,6 +79,7 @@ export async function openPlatform(
   blobGc.start();
   accountErasure.start();
   services.bookkeepingWork.open();
+  paymentWork.start();
   services.priceHistory.start();
   failureRecorder.start();
   return {
@@ -99,6 +101,7 @@ export async function openPlatform(
       await storedWork.close();
       await accountErasure.close();
       await services.bookkeepingWork.close();
+      await paymentWork.close();
       await services.priceHistory.close();
       await services.integrations.close();
       await upstreams.close();

@@ -7,8 +7,6 @@ export interface Money {
   readonly currency: string;
 }
 
-/** Unspecified: one credit is worth one US dollar. */
-const CURRENCY = "usd";
 const NANOCREDITS_PER_CENT = 10n ** 7n;
 
 /** Whether the credits have a price. */
@@ -16,9 +14,15 @@ export function isInCents(nanocredits: bigint): boolean {
   return nanocredits % NANOCREDITS_PER_CENT === 0n;
 }
 
-/** Of credits for which `isInCents`. */
-export function priceOf(nanocredits: bigint): Money {
-  return { cents: nanocredits / NANOCREDITS_PER_CENT, currency: CURRENCY };
+/** Of credits for which `isInCents`. Unspecified: one credit costs one unit of the currency. */
+export function priceOf(nanocredits: bigint, currency: string): Money {
+  return { cents: nanocredits / NANOCREDITS_PER_CENT, currency };
+}
+
+/** What a price is of a payment in which taxes may be included, rounded up to a cent of the price. */
+export function priceShare(part: bigint, charged: bigint, price: bigint): bigint {
+  if (charged <= 0n || part >= charged) return price;
+  return part <= 0n ? 0n : (price * part + charged - 1n) / charged;
 }
 
 /** `1250n` to `"12.50"`. */

@@ -1,4 +1,4 @@
-/** The interface of payment processors: the pages on which people pay, and the money that goes back. */
+/** The interface of payment processors: the pages on which people pay, the money that goes back, and reports of both. */
 import type { Money } from "./money.js";
 
 export interface RequestedCheckout {
@@ -6,7 +6,12 @@ export interface RequestedCheckout {
   readonly topUpId: string;
   readonly accountId: string;
   readonly price: Money;
+  readonly credits: string;
   readonly expiresAt: Date;
+  /** The payment method is kept for payments without the person. */
+  readonly keepsMethod: boolean;
+  /** Where the person continues. */
+  readonly returnUrl: string;
 }
 
 export interface Checkout {
@@ -16,11 +21,95 @@ export interface Checkout {
   readonly url: string;
 }
 
+export interface PaidTopUp {
+  readonly topUpId: string;
+  /** The processor's id of the checkout, where there is one. */
+  readonly reference: string;
+  /** The processor's id of the payment. */
+  readonly payment: string | null;
+}
+
+export interface RequestedCharge {
+  readonly topUpId: string;
+  readonly accountId: string;
+  readonly price: Money;
+  readonly credits: string;
+}
+
+export type ChargeResult =
+  | { readonly outcome: "paid"; readonly payment: string | null; readonly chargedCents: bigint }
+  /** It is decided later, and reported. */
+  | { readonly outcome: "pending"; readonly payment: string | null }
+  /** `reason`: for the payer. */
+  | { readonly outcome: "failed"; readonly reason: string };
+
+export interface Invoice {
+  readonly id: string;
+  readonly number: string;
+  readonly status: "draft" | "open" | "paid" | "void" | "uncollectible";
+  readonly amountCents: bigint;
+  readonly currency: string;
+  readonly issuedAt: Date;
+  /** A page for people. It is a credential of its own. */
+  readonly url: string | null;
+  readonly pdfUrl: string | null;
+}
+
+/** A payment, as the processor has it. */
+export interface KnownPayment {
+  readonly topUpId: string;
+  readonly accountId: string | null;
+  readonly payment: string;
+  readonly isPaid: boolean;
+  /** With taxes. */
+  readonly chargedCents: bigint;
+  readonly currency: string;
+}
+
+/** What a processor reports. Reports may be repeated, reordered, late, and about payments of others. */
+export type PaymentReport =
+  | {
+      readonly kind: "paid";
+      readonly topUpId: string;
+      readonly accountId: string | null;
+      /** Null: a payment without a checkout. */
+      readonly reference: string | null;
+      readonly payment: string | null;
+      readonly customer: string | null;
+      /** Without taxes. */
+      readonly cents: bigint;
+      readonly chargedCents: bigint;
+      readonly currency: string;
+    }
+  /** The checkout ended, or the payment failed. */
+  | { readonly kind: "unpaid"; readonly topUpId: string; readonly reference: string | null; readonly reason: string | null }
+  /** `refundedCents`: of `chargedCents`, in all. */
+  | {
+      readonly kind: "refunded";
+      readonly payment: string;
+      readonly chargedCents: bigint;
+      readonly refundedCents: bigint;
+      readonly currency: string;
+    }
+  | { readonly kind: "disputed"; readonly payment: string; readonly dispute: string; readonly cents: bigint; readonly currency: string }
+  | { readonly kind: "dispute_won"; readonly payment: string; readonly dispute: string };
+
 export interface PaymentProcessor {
   /** As stored with each top-up. */
   readonly name: string;
-  /** Rejects with UPSTREAM_ERROR while the processor cannot be reached. */
+  readonly hasPortal: boolean;
+  /** Whether a saved payment method can be charged. */
+  readonly canCharge: boolean;
+  /** All reject with UPSTREAM_ERROR while the processor cannot be reached; repeated calls with the same id do the same once. */
   openCheckout(requested: RequestedCheckout): Promise<Checkout>;
-  /** Pays `price` back to the payer. Repeated calls with the same id pay once. */
-  refund(refundId: string, reference: string, price: Money): Promise<void>;
+  /** Pays the rest of a payment back. */
+  refund(refundId: string, topUp: PaidTopUp): Promise<void>;
+  /** Charges the saved payment method. */
+  charge(requested: RequestedCharge): Promise<ChargeResult>;
+  /** Null: there is none, or it is of others. */
+  findPayment(payment: string): Promise<KnownPayment | null>;
+  /** The address of the page on which a person manages payment methods. Rejects with CONFLICT when there is none. */
+  openPortal(accountId: string, returnUrl: string): Promise<string>;
+  /** Newest first. */
+  listInvoices(accountId: string, first: number): Promise<readonly Invoice[]>;
 }

@@ -1,37 +1,39 @@
 /** Credits that people buy (docs/spec/top-ups.md): a checkout, its payment, and refunds. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { conflict, notFound, serviceUnavailable } from "../../errors.js";
+import { conflict, notFound, serviceUnavailable, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { type Database, type DatabaseClient, lockAccountRow, lockName } from "../../store/database.js";
+import type { SalesSettings } from "../../lib/settings.js";
+import { type Database, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { TopUpModel } from "../../store/generated/prisma/models.js";
-import type { Ledger } from "../../store/ledger.js";
 import { isOperator, requireKeyManager, requireOperator, requirePermission } from "../access/permissions.js";
 import { mapEvents, queueOf } from "../accounts/live.js";
 import { recordAct } from "../audit/audit-log.js";
 import { creditsAmount } from "../credits/credits-amount.js";
-import type { Leases } from "../credits/leases.js";
 import { storableText } from "../requests/input.js";
-import { CHECKOUT_SECONDS, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX, TOP_UP_CREDITS_MAX, TOP_UP_CREDITS_MIN } from "./limits.js";
+import type { ReportedPayment, TopUpBooking } from "./booking.js";
+import { CHECKOUT_SECONDS, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX } from "./limits.js";
 import { isInCents, priceOf } from "./money.js";
 import type { PaymentProcessor } from "./processor.js";
 
-const NANO = 10n ** 9n;
-const isBuyable = (nanocredits: bigint) =>
-  nanocredits >= BigInt(TOP_UP_CREDITS_MIN) * NANO && nanocredits <= BigInt(TOP_UP_CREDITS_MAX) * NANO;
-
+/** The bounds of an amount are configured: `assertSold` checks them. */
 export const createCheckoutInput = z.strictObject({
   credits: creditsAmount
-    .refine(isBuyable, `must be from ${TOP_UP_CREDITS_MIN} to ${TOP_UP_CREDITS_MAX}`)
+    .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
     .refine(isInCents, "must have at most 2 decimals")
     .meta({
-      ...{ anyOf: undefined, type: "number", minimum: TOP_UP_CREDITS_MIN, maximum: TOP_UP_CREDITS_MAX },
-      description: "Credits to buy, with at most 2 decimals.",
+      ...{ anyOf: undefined, type: "number", exclusiveMinimum: 0 },
+      description: "Credits to buy, with at most 2 decimals. The gateway's operator sets the least and the most.",
     }),
+  currency: z
+    .string()
+    .max(10)
+    .nullish()
+    .describe("The currency of the gateway, in which the price is: ISO 4217, in lower case. Another one is refused."),
 });
 export type CreateCheckoutInput = z.output<typeof createCheckoutInput>;
 
@@ -44,7 +46,7 @@ export type RefundTopUpInput = z.output<typeof refundTopUpInput>;
 export type TopUpRow = TopUpModel;
 
 /** The state of a top-up, as shown. */
-export type TopUpState = "open" | "expired" | "paid" | "refunded" | "cancelled";
+export type TopUpState = "open" | "expired" | "paid" | "refunded" | "disputed" | "cancelled" | "failed";
 
 export interface OpenedCheckout {
   readonly topUp: TopUpModel;
@@ -54,12 +56,14 @@ export interface OpenedCheckout {
 
 export interface TopUpsDependencies {
   readonly database: Database;
-  readonly ledger: Pick<Ledger, "purchase" | "refund">;
-  readonly leases: Pick<Leases, "recall">;
+  readonly booking: TopUpBooking;
   readonly events: Events;
   readonly clock: Clock;
   /** Null: credits cannot be bought. */
   readonly processor: PaymentProcessor | null;
+  readonly sales: SalesSettings;
+  /** The dashboard's page of credits at the caller's own host. */
+  readonly creditsUrl: (ctx: RequestContext | null) => string;
 }
 
 export class TopUps {
@@ -71,11 +75,14 @@ export class TopUps {
   }
 
   /** Opens the page of the processor on which a person pays. Rejects with CONFLICT when too many of the account are open. */
-  async createCheckout(ctx: RequestContext, { credits }: CreateCheckoutInput): Promise<OpenedCheckout> {
+  async createCheckout(ctx: RequestContext, { credits, currency: stated }: CreateCheckoutInput): Promise<OpenedCheckout> {
     const { accountId } = requireKeyManager(ctx);
-    const { database, clock, processor } = this.deps;
-    if (!processor) throw serviceUnavailable("Credits cannot be bought on this gateway: no payment processor is configured.");
-    const price = priceOf(credits);
+    const { database, booking, clock, sales, creditsUrl } = this.deps;
+    const processor = this.processor();
+    assertSold(sales, "credits", credits);
+    if (stated != null && stated !== sales.currency)
+      throw wrongField("currency", `must be ${sales.currency}, the currency of this gateway`);
+    const price = priceOf(credits, sales.currency);
     const createdAt = clock.now();
     const expiresAt = new Date(createdAt.getTime() + CHECKOUT_SECONDS * 1_000);
     const row = await database.prisma.$transaction(async (transaction) => {
@@ -88,9 +95,27 @@ export class TopUps {
       const data = { accountId, processor: processor.name, nanocredits: credits, currency, amountCents, createdAt, expiresAt };
       return transaction.topUp.create({ data: { id: createId(), ...data } });
     });
-    const { reference, url } = await processor.openCheckout({ topUpId: row.id, accountId, price, expiresAt });
-    const topUp = await database.prisma.topUp.update({ where: { id: row.id }, data: { reference } });
-    return { topUp, url };
+    const automatic = await database.prisma.autoTopUp.findUnique({ where: { accountId }, select: { isEnabled: true } });
+    try {
+      const { reference, url } = await processor.openCheckout({
+        ...{ topUpId: row.id, accountId, price, credits: formatNanocredits(credits), expiresAt },
+        keepsMethod: automatic?.isEnabled ?? false,
+        returnUrl: creditsUrl(ctx),
+      });
+      const topUp = await database.prisma.topUp.update({ where: { id: row.id }, data: { reference } });
+      return { topUp, url };
+    } catch (error) {
+      // A payment that is reported all the same still counts.
+      await booking.cancel(processor.name, row.id, "The checkout could not be opened.");
+      throw error;
+    }
+  }
+
+  /** Rejects with SERVICE_UNAVAILABLE. */
+  private processor(): PaymentProcessor {
+    const { processor } = this.deps;
+    if (!processor) throw serviceUnavailable("Credits cannot be bought on this gateway: no payment processor is configured.");
+    return processor;
   }
 
   /** Lists top-ups, newest first. The own account needs the permission for its balance; operators may read any. */
@@ -120,94 +145,50 @@ export class TopUps {
     return mapEvents(queueOf(this.deps.events, ctx, "top-up-completed", accountId), async ({ topUpId }) => ({ topUpId }));
   }
 
-  stateOf({ status, expiresAt, amountCents, refundedCents }: TopUpModel): TopUpState {
-    if (status === "open") return expiresAt <= this.deps.clock.now() ? "expired" : "open";
-    return status === "paid" && refundedCents >= amountCents ? "refunded" : status;
+  stateOf({ status, expiresAt, amountCents, refundedCents, disputedCents, isAutomatic, failure }: TopUpModel): TopUpState {
+    if (status === "open") return !isAutomatic && expiresAt <= this.deps.clock.now() ? "expired" : "open";
+    if (status === "cancelled") return failure === null ? "cancelled" : "failed";
+    if (disputedCents > 0n) return "disputed";
+    return refundedCents >= amountCents ? "refunded" : "paid";
   }
 
   /** Pays all of a top-up back that is not paid back yet. Rejects with CONFLICT when nothing is left, or it is not paid. */
   async refund(ctx: RequestContext, { topUpId, reason = null }: RefundTopUpInput): Promise<TopUpModel> {
     requireOperator(ctx);
-    const { database, processor } = this.deps;
+    const { database, processor, booking } = this.deps;
     const row = await database.prisma.topUp.findUnique({ where: { id: topUpId } });
     if (!row) throw notFound("top-up");
     if (row.status !== "paid" || row.reference === null) throw conflict("This top-up is not paid: there is nothing to pay back.");
+    if (row.disputedCents > 0n) throw conflict("This top-up is disputed: the processor decides whether it is paid back.");
     if (row.refundedCents >= row.amountCents) throw conflict("This top-up was paid back before.");
     if (processor?.name !== row.processor)
       throw conflict(`This top-up was paid at ${row.processor}, which is not configured any more: pay it back there.`);
-    const { amountCents, refundedCents, currency, reference } = row;
-    await processor.refund(`${topUpId}-${refundedCents}`, reference, { cents: amountCents - refundedCents, currency });
-    await this.bookRefund(topUpId, amountCents, reason, (transaction, credits) =>
+    const { amountCents, refundedCents, reference, paymentReference: payment } = row;
+    await processor.refund(`${topUpId}-${refundedCents}`, { topUpId, reference, payment });
+    await booking.bookRefund(topUpId, amountCents, reason, (transaction, credits) =>
       recordAct(transaction, ctx, { act: "refund_top_up", accountId: row.accountId, objectId: topUpId, after: { credits }, reason }),
     );
     return database.prisma.topUp.findUniqueOrThrow({ where: { id: topUpId } });
   }
 
-  /**
-   * Books a payment that the processor reports. Repeated, late and reordered reports book once. False: there is no such top-up of that
-   * processor, or another amount was paid.
-   */
-  async bookPayment(
-    processor: string,
-    { topUpId, cents, currency }: { readonly topUpId: string; readonly cents: bigint; readonly currency: string },
-  ): Promise<boolean> {
-    const { database, ledger, leases, events, clock } = this.deps;
-    const known = isUuid(topUpId) ? await database.prisma.topUp.findUnique({ where: { id: topUpId, processor } }) : null;
-    if (!known || known.amountCents !== cents || known.currency !== currency) return false;
-    const { accountId, nanocredits } = known;
-    const isNew = await database.prisma.$transaction(async (transaction) => {
-      await lockAccountRow(transaction, accountId);
-      const { count } = await transaction.topUp.updateMany({
-        where: { id: topUpId, status: { not: "paid" } },
-        data: { status: "paid", paidAt: clock.now() },
-      });
-      if (count === 0) return false;
-      return ledger.purchase({ id: topUpId, accountId, bucket: "pack", amount: nanocredits, note: null }, transaction);
-    });
-    if (!isNew) return true;
-    // A lease may have been drawn from other buckets than the next one will be.
-    await leases.recall(accountId);
-    events.publish("balance-changed", { accountId });
-    events.publish("top-up-completed", { accountId, topUpId });
-    return true;
+  /** As TopUpBooking's. False: it is refused. */
+  async bookPayment(processor: string, payment: ReportedPayment): Promise<boolean> {
+    return (await this.deps.booking.bookPayment(processor, payment)) !== "refused";
   }
 
   /** Ends an open checkout without a payment. */
-  async cancel(processor: string, topUpId: string): Promise<boolean> {
-    const { count } = await this.deps.database.prisma.topUp.updateMany({
-      where: { id: topUpId, processor, status: "open" },
-      data: { status: "cancelled" },
-    });
-    return count > 0;
+  cancel(processor: string, topUpId: string): Promise<boolean> {
+    return this.deps.booking.cancel(processor, topUpId);
   }
 
-  /** Books that `cents` of a top-up are paid back in all. Amounts below an earlier one change nothing. */
-  async bookRefund(
-    topUpId: string,
-    cents: bigint,
-    note: string | null,
-    record?: (transaction: Pick<DatabaseClient, "auditEntry">, credits: string) => Promise<void>,
-  ): Promise<void> {
-    const { database, ledger, leases, events } = this.deps;
-    const { accountId } = await database.prisma.topUp.findUniqueOrThrow({ where: { id: topUpId } });
-    // Credits of a lease are held until it is recalled.
-    await leases.recall(accountId);
-    await database.prisma.$transaction(async (transaction) => {
-      await lockAccountRow(transaction, accountId);
-      const { amountCents, refundedCents, nanocredits } = await transaction.topUp.findUniqueOrThrow({ where: { id: topUpId } });
-      const total = cents > amountCents ? amountCents : cents;
-      if (total <= refundedCents) return;
-      const shareOf = (part: bigint) => (nanocredits * part) / amountCents;
-      const amount = shareOf(total) - shareOf(refundedCents);
-      await transaction.topUp.update({ where: { id: topUpId }, data: { refundedCents: total } });
-      await ledger.refund({ id: createId(), accountId, bucket: "pack", amount, note }, transaction);
-      await record?.(transaction, formatNanocredits(amount));
-    });
-    events.publish("balance-changed", { accountId });
+  /** As TopUpBooking's. */
+  async bookRefund(topUpId: string, cents: bigint, note: string | null): Promise<void> {
+    await this.deps.booking.bookRefund(topUpId, cents, note);
   }
 }
 
-/** The credits of a top-up that were taken back. */
-export function refundedNanocredits({ nanocredits, amountCents, refundedCents }: TopUpModel): bigint {
-  return amountCents === 0n ? 0n : (nanocredits * refundedCents) / amountCents;
+/** Throws BAD_REQUEST naming the field for an amount that is not sold. */
+export function assertSold({ least, most }: SalesSettings, field: string, nanocredits: bigint): void {
+  if (nanocredits >= least && nanocredits <= most) return;
+  throw wrongField(field, `must be from ${formatNanocredits(least)} to ${formatNanocredits(most)}`);
 }

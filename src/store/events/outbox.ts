@@ -155,6 +155,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "balance-changed": z.object({ accountId: z.string() }),
   "earning-recorded": z.object({ accountId: z.string(), generationId: z.string(), share: z.enum(["app", "model"]) }),
   "top-up-completed": z.object({ accountId: z.string(), topUpId: z.string() }),
+  "top-up-changed": z.object({ accountId: z.string(), topUpId: z.string() }),
   "lease-wanted": z.object({ accountId: z.string() }),
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),
   "balance-low": z.object({ accountId: z.string(), balance: z.string(), threshold: z.string(), since: z.string() }),

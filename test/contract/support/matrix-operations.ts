@@ -15,7 +15,7 @@ export interface Operation {
    */
   readonly target?: Target;
   /** The code that a permitted caller gets: the input is not good, and not tested here. */
-  readonly refusal?: "BAD_REQUEST" | "NOT_FOUND";
+  readonly refusal?: "BAD_REQUEST" | "NOT_FOUND" | "CONFLICT";
   readonly rest?: {
     readonly method: "GET" | "POST" | "PATCH" | "DELETE";
     /** Below the prefix of account routes. `:id` is the target's; without one it is nothing's. */
@@ -151,6 +151,33 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Mutation.convertEarnings", document: mutation("convertEarnings", "converted"), input: { credits: "0" } },
   },
   { needs: "everyone", graphql: { field: "Query.areCreditsSold", document: "{ areCreditsSold }" } },
+  { needs: "everyone", graphql: { field: "Query.creditSales", document: "{ creditSales { currency packs } }" } },
+  {
+    needs: "balance",
+    rest: { method: "GET", path: "/auto-top-up" },
+    graphql: { field: "Account.autoTopUp", document: me("autoTopUp { isEnabled }") },
+  },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "PATCH", path: "/auto-top-up", body: { isEnabled: true, threshold: 1, amount: 0, monthlyCap: 1 } },
+    graphql: {
+      field: "Mutation.updateAutoTopUp",
+      document: mutation("updateAutoTopUp", "autoTopUp { isEnabled }"),
+      input: { isEnabled: true, threshold: "1", amount: "0", monthlyCap: "1" },
+    },
+  },
+  {
+    needs: "balance",
+    rest: { method: "GET", path: "/invoices" },
+    graphql: { field: "Account.invoices", document: me("invoices { number }") },
+  },
+  {
+    needs: "manager",
+    refusal: "CONFLICT",
+    rest: { method: "POST", path: "/billing-portal" },
+    graphql: { field: "Mutation.createBillingPortal", document: "mutation { createBillingPortal(input: {}) { url } }" },
+  },
   { needs: "profile", graphql: { field: "Account.tierRefill", document: me("tierRefill { credits period }") } },
   { needs: "everyone", graphql: { field: "Query.topUp", document: "{ topUp { text url } }" } },
   {

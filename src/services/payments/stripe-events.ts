@@ -1,0 +1,131 @@
+/**
+ * Stripe's events as reports (https://docs.stripe.com/api/events/types). Reads only the needed fields, since Stripe adds others at any time.
+ * Which events: docs/spec/top-ups.md#stripe.
+ */
+import * as z from "zod";
+import type { PaymentReport } from "./processor.js";
+
+const id = z.string().min(1).max(255);
+const cents = z.int().transform(BigInt);
+/** An id, or the expanded object. */
+const reference = z.union([id, z.object({ id }).transform((object) => object.id)]).nullish();
+const currency = z.string().max(3);
+const metadata = z
+  .object({ top_up_id: z.string().optional().catch(undefined), account_id: z.string().optional().catch(undefined) })
+  .nullish()
+  .catch(null);
+
+export const stripeEvent = z.object({
+  id,
+  type: z.string().max(255),
+  /** Of a connected account: not ours. */
+  account: z.string().nullish(),
+  data: z.object({ object: z.unknown() }),
+});
+export type StripeEvent = z.output<typeof stripeEvent>;
+
+const session = z.object({
+  id,
+  mode: z.string().nullish(),
+  client_reference_id: z.string().nullish(),
+  payment_status: z.string(),
+  payment_intent: reference,
+  customer: reference,
+  amount_subtotal: cents.nullish(),
+  amount_total: cents.nullish(),
+  currency: currency.nullish(),
+  metadata,
+});
+
+const intent = z.object({
+  id,
+  amount_received: cents.nullish(),
+  currency,
+  customer: reference,
+  metadata,
+  last_payment_error: z.object({ message: z.string().nullish() }).nullish(),
+});
+
+const charge = z.object({ payment_intent: reference, amount: cents, amount_refunded: cents, currency });
+const dispute = z.object({ id, payment_intent: reference, amount: cents, currency, status: z.string() });
+
+/** Null: an event that says nothing about a top-up of this gateway. Throws a ZodError for an object that is not as Stripe writes it. */
+export function readStripeEvent({ type, account, data: { object } }: StripeEvent): PaymentReport | null {
+  if (account != null) return null;
+  switch (type) {
+    case "checkout.session.completed":
+    case "checkout.session.async_payment_succeeded":
+      return paidCheckout(session.parse(object));
+    case "checkout.session.async_payment_failed":
+      return unpaidCheckout(session.parse(object), "The payment failed at the bank.");
+    case "checkout.session.expired":
+      return unpaidCheckout(session.parse(object), null);
+    case "payment_intent.succeeded":
+      return paidIntent(intent.parse(object));
+    case "payment_intent.payment_failed":
+      return unpaidIntent(intent.parse(object));
+    case "charge.refunded": {
+      const { payment_intent: payment, amount, amount_refunded: refundedCents, currency: paidIn } = charge.parse(object);
+      return payment == null ? null : { kind: "refunded", payment, chargedCents: amount, refundedCents, currency: paidIn };
+    }
+    case "charge.dispute.created":
+    case "charge.dispute.funds_withdrawn":
+    case "charge.dispute.funds_reinstated":
+    case "charge.dispute.closed":
+      return readDispute(type, dispute.parse(object));
+    default:
+      return null;
+  }
+}
+
+function paidCheckout(found: z.output<typeof session>): PaymentReport | null {
+  const topUpId = found.metadata?.top_up_id ?? found.client_reference_id ?? null;
+  if (topUpId === null || (found.mode ?? "payment") !== "payment") return null;
+  // A transfer that takes days is not paid when the checkout completes.
+  if (found.payment_status !== "paid") return null;
+  const total = found.amount_total ?? 0n;
+  const subtotal = found.amount_subtotal ?? total;
+  return {
+    kind: "paid",
+    topUpId,
+    accountId: found.metadata?.account_id ?? null,
+    reference: found.id,
+    payment: found.payment_intent ?? null,
+    customer: found.customer ?? null,
+    // A discount makes the payment smaller than the price.
+    cents: total < subtotal ? total : subtotal,
+    chargedCents: total,
+    currency: found.currency ?? "",
+  };
+}
+
+function unpaidCheckout(found: z.output<typeof session>, reason: string | null): PaymentReport | null {
+  const topUpId = found.metadata?.top_up_id ?? found.client_reference_id ?? null;
+  return topUpId === null ? null : { kind: "unpaid", topUpId, reference: found.id, reason };
+}
+
+/** Those of checkouts have the same metadata: `PaymentReports` takes only payments of top-ups without a checkout. */
+function paidIntent({ metadata: stated, id: payment, amount_received: received, currency: paidIn, customer }: z.output<typeof intent>) {
+  if (stated?.top_up_id === undefined) return null;
+  const amount = received ?? 0n;
+  const report = { kind: "paid", topUpId: stated.top_up_id, accountId: stated.account_id ?? null, reference: null, payment } as const;
+  return { ...report, customer: customer ?? null, cents: amount, chargedCents: amount, currency: paidIn };
+}
+
+function unpaidIntent({ metadata: stated, last_payment_error: error }: z.output<typeof intent>): PaymentReport | null {
+  if (stated?.top_up_id === undefined) return null;
+  return { kind: "unpaid", topUpId: stated.top_up_id, reference: null, reason: error?.message ?? "The payment failed." };
+}
+
+function readDispute(type: string, found: z.output<typeof dispute>): PaymentReport | null {
+  const { id: number, payment_intent: payment, amount, currency: paidIn, status } = found;
+  if (payment == null) return null;
+  const won = { kind: "dispute_won", payment, dispute: number } as const;
+  const taken = { kind: "disputed", payment, dispute: number, cents: amount, currency: paidIn } as const;
+  if (type === "charge.dispute.funds_reinstated") return won;
+  if (type === "charge.dispute.funds_withdrawn") return taken;
+  // An inquiry: no money has moved.
+  if (status.startsWith("warning_")) return null;
+  if (status === "won") return won;
+  return taken;
+}
