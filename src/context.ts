@@ -41,6 +41,19 @@ export interface UsableVendorKey {
   readonly secret: () => string | null;
 }
 
+export type UsageLimitMetric = "credits" | "requests" | "tokens" | "concurrency";
+
+/** A limit that renews and counts the caller's generations (docs/spec/usage-limits.md). Its amount and window are only in the database. */
+export interface CallerLimit {
+  readonly id: string;
+  readonly accountId: string;
+  readonly metric: UsageLimitMetric;
+  /** False: of the whole account. */
+  readonly isOfKey: boolean;
+  /** The canonical id of the model that it counts. Null: every model. */
+  readonly model: string | null;
+}
+
 /** A request authenticated by an API key. Budgets are only in the database. */
 export interface KeyCaller {
   readonly kind: "key";
@@ -65,6 +78,8 @@ export interface KeyCaller {
   readonly vendorKeys?: readonly UsableVendorKey[] | undefined;
   /** The app that the key, or a key above it, was granted to, if it takes a margin from this account. */
   readonly app?: EarningApp | undefined;
+  /** Of the key, its ancestors and the account. Absent: none. */
+  readonly limits?: readonly CallerLimit[] | undefined;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }
@@ -87,6 +102,8 @@ export interface SessionCaller {
   readonly sessionId: string;
   /** As of a key. */
   readonly vendorKeys?: readonly UsableVendorKey[] | undefined;
+  /** Of the account. Absent: none. */
+  readonly limits?: readonly CallerLimit[] | undefined;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }

@@ -138,8 +138,11 @@ export function payloadTooLarge(bytesMax: number): AppError {
   return new AppError("PAYLOAD_TOO_LARGE", `The body is larger than ${bytesMax} bytes.`);
 }
 
-export function rateLimited(message: string, retryAfterSeconds: number): AppError {
-  return new AppError("RATE_LIMITED", message, { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) });
+export function rateLimited(message: string, retryAfterSeconds: number, details?: Readonly<Record<string, unknown>>): AppError {
+  return new AppError("RATE_LIMITED", message, {
+    retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)),
+    ...(details && { details }),
+  });
 }
 
 export function upstreamFailed(message: string, options: AppErrorOptions = {}): AppError {

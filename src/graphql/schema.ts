@@ -51,6 +51,7 @@ import "./types/top-ups.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
 import "./types/model-activity.js";
+import "./types/usage-limits.js";
 import "./types/vendor-keys.js";
 import "./types/webhooks.js";
 

@@ -62,3 +62,11 @@ export function amountsOf(usage: UsageQuantities): { -readonly [Kind in UsageKin
     outputAudioMilliseconds: usage.outputAudioMilliseconds,
   };
 }
+
+/** Tokens of every kind, in and out. */
+export function tokensOf(usage: UsageQuantities): number {
+  const { inputTextTokens, inputCachedTokens, inputCacheWriteTokens, inputAudioTokens, inputImageTokens } = usage;
+  const { outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens } = usage;
+  const input = inputTextTokens + inputCachedTokens + inputCacheWriteTokens + inputAudioTokens + inputImageTokens;
+  return input + outputTextTokens + outputReasoningTokens + outputAudioTokens + outputImageTokens;
+}

@@ -54,6 +54,7 @@ import { addStoredResponseRoutes } from "./routes/stored-responses.js";
 import { addTextRoutes } from "./routes/text.js";
 import { addTopUpRoutes } from "./routes/top-ups.js";
 import { addAppUsageRoutes, addUsageRoutes } from "./routes/usage.js";
+import { addUsageLimitRoutes } from "./routes/usage-limits.js";
 import { addVendorKeyRoutes } from "./routes/vendor-keys.js";
 import { addOpenAiVideoRoutes, addVideoRoutes } from "./routes/videos.js";
 import { addWebhookRoutes } from "./routes/webhooks.js";
@@ -211,6 +212,7 @@ function createRouter(
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addLedgerRoutes(accountRoute, endpoint, services);
+  addUsageLimitRoutes(accountRoute, endpoint, services);
   addVendorKeyRoutes(accountRoute, endpoint, services);
   addTopUpRoutes(accountRoute, endpoint, services);
   addEarningRoutes(accountRoute, endpoint, services);

@@ -115,6 +115,7 @@ import { ModelActivities } from "./usage/model-activity.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
 import { UsageRoller } from "./usage/usage-roller.js";
 import { UsageSummaries } from "./usage/usage-summaries.js";
+import { UsageLimits } from "./usage-limits/usage-limits.js";
 import { createVendorKeys } from "./vendor-keys/create-vendor-keys.js";
 import { createWebhooks } from "./webhooks/create-webhooks.js";
 
@@ -168,7 +169,7 @@ export function createServices(
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
   const accounts = new Accounts(database, refills, leases);
   const usage = new UsageRecords(database, clock);
-  const credits = new Credits(settler, known, refills, new RefusedFunds(database, settings.topUp), leases);
+  const credits = new Credits(settler, known, refills, new RefusedFunds(database, settings.topUp), leases, infrastructure.claims);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));
@@ -200,7 +201,14 @@ export function createServices(
     const { baseUrl, authUrl } = addresses();
     return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];
   }, settings.sessionHost);
-  const sessionDirectory = new SessionDirectory(database, secrets.hashing("session tokens"), clock, events, usableVendorKeys);
+  const sessionDirectory = new SessionDirectory(
+    database,
+    secrets.hashing("session tokens"),
+    clock,
+    events,
+    usableVendorKeys,
+    infrastructure.limitFinder,
+  );
   const sessions = new Sessions(database, sessionDirectory, sessionCookie, events, clock);
   const passwords = new Passwords(settings.passwordCost);
   const signInLimits = new SignInLimits(counters, settings.signInAttemptsPerMinute, settings.signInPace);
@@ -378,6 +386,7 @@ export function createServices(
     profiles: new Profiles(database, events),
     ...{ speech, text },
     transcriptions: new Transcriptions({ generations, upstreams, inspector }),
+    usageLimits: new UsageLimits({ database, catalog, events, clock }),
     usageSummaries: new UsageSummaries(database, clock),
     userInfo: new UserInfo(database),
     vendorKeys: createVendorKeys(infrastructure, box, clock, settings.vendorKeyFee),

@@ -31,6 +31,12 @@ export interface EventChannels {
   "top-up-changed": { readonly accountId: string; readonly topUpId: string };
   /** A hold was refused because of leases of the account: each process releases unused credits. */
   "lease-wanted": { readonly accountId: string };
+  /** A limit that renews was created, changed or deleted: callers of the account are reread. */
+  "usage-limits-changed": { readonly accountId: string };
+  /** A request needs an amount of a limit that another process has claimed: each process gives free amounts back. */
+  "usage-limit-wanted": { readonly accountId: string; readonly limitId: string };
+  /** The usage of a limit's window reached a percentage of it. `since` as ISO 8601. */
+  "usage-limit-reached": { readonly accountId: string; readonly limitId: string; readonly percent: number; readonly since: string };
   /** A person decided on a device, or the device fetched its key. */
   "device-authorization-changed": { readonly deviceAuthorizationId: string };
   /** A balance fell below its account's threshold. Amounts in nanocredits, `since` as ISO 8601. */

@@ -110,6 +110,10 @@ async function createTarget(target: Target | undefined): Promise<string> {
     case "vendorKey":
       await prisma.vendorKey.create({ data: { ...own, vendor: "acme", name: id, secret: hash, ending: "" } });
       break;
+    case "usageLimit":
+      await prisma.apiKey.create({ data: { ...own, hash, type: "secret", name: "limited", start: "sk_target0" } });
+      await prisma.usageLimit.create({ data: { ...own, apiKeyId: id, metric: "requests", amount: 1n, minutes: 1 } });
+      break;
     default:
       // The outbound guard refuses deliveries to it.
       await prisma.webhookEndpoint.create({ data: { ...own, url: "https://127.0.0.1", secret: sealedSecret(id), events: [] } });

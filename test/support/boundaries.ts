@@ -39,6 +39,7 @@ export const DOMAINS: readonly string[] = [
   "safety",
   "access",
   "audit",
+  "usage-limits",
   "credits",
   "usage",
   "api-keys",

@@ -73,10 +73,16 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
   /** The first item of a conversation. */
   const itemOf = async (path: string) => (await client.get(path.slice(0, path.lastIndexOf("/")))).json<{ first_id: string }>().first_id;
 
+  const limit = async () => {
+    const { id: apiKeyId } = await make("/account/keys");
+    return (await client.post("/account/usage-limits", { apiKeyId, metric: "requests", amount: 9, minutes: 1 })).json<{ id?: string }>();
+  };
+
   /** What the parameters of a path stand for, where an example cannot know it. */
   const makers: Readonly<Record<string, (path: string, method: string) => Promise<string>>> = {
     webhook: async () => (await make("/account/webhooks", { url: NOBODY })).id ?? "",
     vendorKey: async () => (await make("/account/vendor-keys", named())).id ?? "",
+    usageLimit: async () => (await limit()).id ?? "",
     communityModel: async () => (await make("/account/my-models", named())).id ?? "",
     agent: async () => (await make("/account/agents", named())).id ?? "",
     integration: async () => (await make("/account/integrations")).id ?? "",
@@ -142,7 +148,9 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
         ? named()
         : template.endsWith("/my-models/test")
           ? { url: NOBODY }
-          : {};
+          : template === "/account/usage-limits" && method === "post"
+            ? { apiKeyId: (await make("/account/keys")).id }
+            : {};
       const body = await toBody(type, schema, example && { ...example, ...unique });
       const response = await fetch(app.baseUrl + asked.path, {
         method: method.toUpperCase(),

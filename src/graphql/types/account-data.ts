@@ -33,6 +33,7 @@ const SECTIONS: Readonly<Record<ExportSection, string>> = {
   conversations: "Conversations with their items, at most 5 a page.",
   presets: "Presets of the playground.",
   vendor_keys: "Vendor keys, without their secrets.",
+  usage_limits: "Limits that renew.",
   models: "Models and agents registered by the account, without credentials.",
 };
 

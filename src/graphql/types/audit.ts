@@ -45,6 +45,9 @@ const AuditAct = builder.enumType("AuditAct", {
     CREATE_VENDOR_KEY: { value: "create_vendor_key", description: "Added a vendor key to the account." },
     UPDATE_VENDOR_KEY: { value: "update_vendor_key", description: "Changed a vendor key of the account." },
     DELETE_VENDOR_KEY: { value: "delete_vendor_key", description: "Deleted a vendor key of the account." },
+    CREATE_USAGE_LIMIT: { value: "create_usage_limit", description: "Limited a key or the account." },
+    UPDATE_USAGE_LIMIT: { value: "update_usage_limit", description: "Changed a usage limit." },
+    DELETE_USAGE_LIMIT: { value: "delete_usage_limit", description: "Deleted a usage limit." },
     CREATE_OWNER_KEY: { value: "create_owner_key", description: "Made a key of the owner's account, on the command line." },
   } as const,
 });

@@ -44,6 +44,8 @@ const AGENT_FIELDS = "restId modelId title visibility";
 const ENDPOINT = "webhookEndpoint { restId url events isEnabled }";
 const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNextPage endCursor }";
 const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
+const USAGE_LIMIT_FIELDS =
+  "restId apiKeyId metric amount period minutes isRolling timeZone alertAt usage { spent remaining percent renewsAt }";
 const VENDOR_KEY_FIELDS = "restId vendor name ending use modelIds refusal";
 const RUN_FIELDS = "restId label status maxCost spent left asked";
 const AUTO_TOP_UP_FIELDS = "isEnabled threshold amount monthlyCap isPending problem nextAttemptAt gaveUpAt";
@@ -156,6 +158,14 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["getVendorKey", `{\n  node(id: "ID") {\n    ... on VendorKey { ${VENDOR_KEY_FIELDS} }\n  }\n}`],
   ["updateVendorKey", mutation("updateVendorKey", 'id: "ID", use: ONLY', `vendorKey { ${VENDOR_KEY_FIELDS} }`)],
   ["deleteVendorKey", mutation("deleteVendorKey", 'id: "ID"', "deletedId")],
+  ["listUsageLimits", me(`usageLimits(first: 20) { nodes { ${USAGE_LIMIT_FIELDS} } }`)],
+  [
+    "createUsageLimit",
+    mutation("createUsageLimit", 'apiKeyId: "ID", metric: CREDITS, amount: "5", period: DAY', `usageLimit { ${USAGE_LIMIT_FIELDS} }`),
+  ],
+  ["getUsageLimit", `{\n  node(id: "ID") {\n    ... on UsageLimit { ${USAGE_LIMIT_FIELDS} }\n  }\n}`],
+  ["updateUsageLimit", mutation("updateUsageLimit", 'id: "ID", amount: "10"', `usageLimit { ${USAGE_LIMIT_FIELDS} }`)],
+  ["deleteUsageLimit", mutation("deleteUsageLimit", 'id: "ID"', "deletedId")],
   // Usage and logs
   ["listUsage", me(`usage(first: 20) { ${USAGE} }`)],
   ["listKeyUsage", me(`currentApiKey { usage(first: 20) { ${USAGE} } }`)],

@@ -47,6 +47,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/routing.md",
       "spec/quotes.md",
       "spec/presets.md",
+      "spec/usage-limits.md",
       "spec/vendor-keys.md",
       "spec/community-models.md",
       "spec/agents.md",

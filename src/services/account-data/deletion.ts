@@ -215,6 +215,7 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
   await transaction.webhookEndpoint.deleteMany({ where });
   await transaction.preset.deleteMany({ where });
   await transaction.vendorKey.deleteMany({ where });
+  await transaction.usageLimit.deleteMany({ where });
   const models = await transaction.communityModel.findMany({ where, select: { id: true } });
   const modelIds = models.map(({ id }) => id);
   await transaction.communityModel.deleteMany({ where });

@@ -12,6 +12,7 @@ import type { Database } from "../../store/database.js";
 import { requireSession } from "../access/permissions.js";
 import { PRICE_FIELDS } from "../catalog/pricing.js";
 import { vendorKeyIdOf } from "../catalog/route.js";
+import { formatAmount } from "../usage-limits/usage-limits.js";
 import { isMediaFileId } from "../files/media-links.js";
 import { USAGE_ROW } from "../usage/usage.js";
 import { EXPORT_CONTENT_PAGE_MAX, EXPORT_PAGE_MAX } from "./limits.js";
@@ -30,6 +31,7 @@ export type ExportSection =
   | "webhook_endpoints"
   | "presets"
   | "vendor_keys"
+  | "usage_limits"
   | "stored_responses"
   | "conversations"
   | "models";
@@ -202,6 +204,14 @@ const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conv
     const { where, ...query } = newestFirst(page);
     const omit = { secret: true, accountId: true } as const;
     return (await prisma.vendorKey.findMany({ where: { accountId, ...where }, omit, ...query })).map(created);
+  },
+  usage_limits: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page);
+    const rows = await prisma.usageLimit.findMany({ where: { accountId, ...where }, omit: { accountId: true }, ...query });
+    return rows.map(({ amount, raiseAmount, ...row }) => {
+      const amounts = { amount: formatAmount(row.metric, amount), raiseAmount: formatAmount(row.metric, raiseAmount) };
+      return created({ ...row, ...amounts });
+    });
   },
   models: async ({ prisma }, accountId, page) => {
     const { where, ...query } = newestFirst(page);

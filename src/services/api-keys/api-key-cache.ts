@@ -15,6 +15,7 @@ import { CredentialCache } from "../access/credential-cache.js";
 import { NO_VENDOR_KEYS, type VendorKeyFinder } from "../access/vendor-key-finder.js";
 import type { TierStanding } from "../credits/tiers.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
+import type { LimitFinder } from "../usage-limits/limit-finder.js";
 import { ancestorsOf, type KeyRow, runIdsOf, worthOf } from "./api-key-tree.js";
 import { describeExpiry, describeRevocation, malformedKey, unknownKey } from "./key-refusals.js";
 
@@ -73,11 +74,13 @@ export class ApiKeyCache {
     private readonly vendorKeys: VendorKeyFinder = NO_VENDOR_KEYS,
     /** The highest margin of an app, in percent. */
     private readonly marginPercentMax = 0,
+    private readonly limits: Pick<LimitFinder, "of"> | null = null,
   ) {
     events.listen("api-key-changed", ({ apiKeyId }) => this.cache.drop(apiKeyId));
-    events.listen("vendor-keys-changed", ({ accountId }) =>
-      this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.kind === "good" && entry.caller.accountId === accountId),
-    );
+    const dropAccount = ({ accountId }: { readonly accountId: string }) =>
+      this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.kind === "good" && entry.caller.accountId === accountId);
+    events.listen("vendor-keys-changed", dropAccount);
+    events.listen("usage-limits-changed", dropAccount);
     events.onDoubt(() => this.cache.dropAll());
   }
 
@@ -172,6 +175,7 @@ export class ApiKeyCache {
         isPublic: row.type === "publishable",
       }),
       app: await this.appOf(row, ancestors.get(row.id) ?? []),
+      limits: await this.limits?.of(row.accountId, [row.id, ...row.ancestorIds]),
     };
     return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
   }

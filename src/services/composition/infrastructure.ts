@@ -64,6 +64,8 @@ import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocum
 import { RouteDirectory } from "../routes/directory.js";
 import { type DeploymentSecrets, followKeyRing, type OpenedSecrets, openSecrets } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
+import { LimitClaims } from "../usage-limits/claims.js";
+import { LimitFinder } from "../usage-limits/limit-finder.js";
 import { UsableVendorKeys } from "../vendor-keys/usable-keys.js";
 import type { WorkerLink } from "./worker-link.js";
 
@@ -148,6 +150,9 @@ export interface Infrastructure {
   readonly ledger: Ledger;
   readonly settler: Settler;
   readonly leases: Leases;
+  /** Of limits that renew. */
+  readonly claims: LimitClaims;
+  readonly limitFinder: LimitFinder;
   readonly known: KnownBalances;
   readonly tiers: Tiers;
   readonly refills: TierRefills;
@@ -237,16 +242,18 @@ export async function openInfrastructure(
   // The predecessor's spool is opened as its own.
   await visitLeftBehind(dataDir, hasSettlements, (directory) => adoptSettlements(directory, dataDir.ownPath));
   const spool = await openSettlementSpool(dataDir.ownPath);
+  const claims = new LimitClaims({ database, processId, events, clock, log });
+  const limitFinder = new LimitFinder(database, events);
   const leases = new Leases({ ledger: ledger.leases, database, processId, events, log });
   const settler = new Settler({
     ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },
-    onCommitted: createCommitListener(known, leases, events, ownEvents),
+    onCommitted: createCommitListener(known, leases, events, ownEvents, claims),
     onContended: (accountId) => leases.want(accountId),
   });
   const recovery = new HoldRecovery(
     database,
     settler,
-    { ledger: ledger.leases, leases },
+    { ledger: ledger.leases, leases, claims },
     { processId, instanceId: dataDir.instanceId },
     log,
   );
@@ -263,6 +270,7 @@ export async function openInfrastructure(
     (account) => refills.learn(account),
     usableVendorKeys,
     settings.earnings.marginPercentMax,
+    limitFinder,
   );
   const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
@@ -293,6 +301,8 @@ export async function openInfrastructure(
     ledger,
     settler,
     leases,
+    claims,
+    limitFinder,
     known,
     tiers,
     refills,
@@ -329,6 +339,7 @@ export async function openInfrastructure(
       await outbound.close();
       await settler.close();
       await leases.close();
+      await claims.close();
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
       documents.close();

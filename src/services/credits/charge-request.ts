@@ -1,4 +1,4 @@
-import type { AgentRun, KeyCaller, MaxCost, SessionCaller } from "../../context.js";
+import type { AgentRun, CallerLimit, KeyCaller, MaxCost, SessionCaller } from "../../context.js";
 import type { BucketName, LedgerRecord } from "../../store/ledger.js";
 
 export interface Payer {
@@ -42,6 +42,12 @@ export interface ChargeRequest {
   /** Nanocredits: the most of the available credits that counts for that tenth. Absent: no bound. */
   readonly freeMax?: bigint | undefined;
   readonly maxCost?: MaxCost | undefined;
+  /** Limits that renew. Absent: none. */
+  readonly limits?: readonly CallerLimit[] | undefined;
+  /** The canonical id of the requested model, for those limits. */
+  readonly model?: string | undefined;
+  /** Expected tokens, for those limits. */
+  readonly tokens?: number | undefined;
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;

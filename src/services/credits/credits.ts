@@ -9,9 +9,14 @@
  *
  * Free work (an amount of 0 at free rates) has no hold: only its usage row is written.
  */
+import type { CallerLimit } from "../../context.js";
 import type { Events } from "../../store/events.js";
 import { isSettlement, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
+import type { LimitClaims } from "../usage-limits/claims.js";
+import { GenerationLimits } from "../usage-limits/generation-limits.js";
 import type { ChargeRequest } from "./charge-request.js";
+import { HeldBudget } from "./held-budget.js";
+import { JointBudget } from "./joint-budget.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Leases } from "./leases.js";
 import { OpenCharge } from "./open-charge.js";
@@ -29,12 +34,26 @@ export class Credits {
     private readonly refills: Pick<TierRefills, "refillIfDue">,
     private readonly funds: RefusedFunds,
     private readonly leases: Leases,
+    private readonly claims: LimitClaims | null = null,
   ) {}
 
   open(request: ChargeRequest): OpenCharge {
     // The hold is refused while the database is unavailable.
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
-    return new OpenCharge(this.settler, this.known, this.funds, request, refill, this.budgets.of(request), this.leases);
+    const limits = request.limits === undefined ? null : this.limitsOf(request, request.limits);
+    const own = this.budgets.of(request);
+    const bound = limits?.hasBudget ? (own ? new JointBudget([own, limits]) : limits) : own;
+    return new OpenCharge(this.settler, this.known, this.funds, request, refill, bound && new HeldBudget(bound), this.leases, limits);
+  }
+
+  /** Null: none concerns it. */
+  private limitsOf(request: ChargeRequest, limits: readonly CallerLimit[]): GenerationLimits | null {
+    if (this.claims === null) return null;
+    const { generationId, estimate, least = estimate, isFree, tokens = 0, model = "", payer } = request;
+    const isOfAgent = payer.run?.maxCost != null;
+    const generation = { generationId, limits, model, estimate, least, tokens, isFree, isOfAgent };
+    const opened = new GenerationLimits(this.claims, generation);
+    return opened.isEmpty ? null : opened;
   }
 }
 
@@ -44,10 +63,12 @@ export function createCommitListener(
   leases: Pick<Leases, "committed">,
   events: Events,
   ownEvents?: Events,
+  limits?: Pick<LimitClaims, "committed">,
 ): (operation: LedgerOperation, outcome: LedgerOutcome) => void {
   events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
   return (operation, outcome) => {
     leases.committed(operation, outcome);
+    limits?.committed(operation.id);
     if (!outcome.isLeased) known.learn(operation.accountId, outcome.available);
     if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
     const isDone = outcome.outcome === "ok" || outcome.outcome === "corrected";

@@ -1,20 +1,19 @@
 import { AppError, serviceUnavailable } from "../../errors.js";
 import { larger, smaller } from "../../lib/money.js";
+import { tokensOf } from "../../lib/usage.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
 import { holdable, type LeasedAmount, type LedgerOutcome, type LedgerRecord } from "../../store/ledger.js";
+import type { GenerationLimits } from "../usage-limits/generation-limits.js";
 import type { ChargeRequest, Settlement } from "./charge-request.js";
+import type { HeldBudget } from "./held-budget.js";
+import { AMOUNT_MAX, sizeHold } from "./hold-size.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Reservation } from "./lease.js";
 import type { Leases } from "./leases.js";
 import { isRefused, toRefusal } from "./refusals.js";
 import type { RefusedFunds } from "./refused-funds.js";
 import type { Settler } from "./settler.js";
-import type { SpendingBudget } from "./spending-budgets.js";
 
-/** The ledger's columns end at 2^63, far above any real charge. A hold of this much is refused by any balance. */
-const AMOUNT_MAX = 2n ** 62n;
-/** The share (1/n) of available credits that an unstreamed answer without a stated length may hold (docs/spec/credits.md#holds). */
-const FREE_SHARE = 10n;
 /** Concurrent generations may take the credits of an enlarged lease. */
 const LEASE_ATTEMPTS_MAX = 3;
 const HELD = Promise.resolve();
@@ -31,10 +30,6 @@ export class OpenCharge {
   private refusal: AppError | null = null;
   private notedAt = Date.now();
   private concluded = false;
-  /** The part of the hold that counts against the limit of a run or request. */
-  private bounded = 0n;
-  /** Taken from that limit for an extension under way. */
-  private bounding = 0n;
   /** The part of the hold that was granted while the database was unavailable, and must be requested again. */
   private trusted = 0n;
 
@@ -46,10 +41,13 @@ export class OpenCharge {
     /** Null when none is due. */
     refill: Promise<void> | null,
     /** Null: no limit. */
-    private readonly bound: SpendingBudget | null,
+    private readonly bound: HeldBudget | null,
     private readonly leases: Leases,
+    /** Null: no limit that renews concerns it. */
+    private readonly limits: GenerationLimits | null = null,
   ) {
-    this.isHeld = !settler.isUnavailable && (request.isFree || (refill === null && this.reserve()));
+    const begun = settler.isUnavailable ? null : (limits?.begin() ?? null);
+    this.isHeld = !settler.isUnavailable && begun === null && (request.isFree || (refill === null && this.reserve()));
     if (this.isHeld && refill === null) {
       this.held = HELD;
       return;
@@ -58,7 +56,8 @@ export class OpenCharge {
     const isKnown = refill === null && !(request.paidOnly && request.most !== undefined);
     this.heldNanocredits = request.isFree ? 0n : this.sizeFor((isKnown ? known.freeOf(this.fundIds) : null) ?? 0n);
     const begin = () => (request.isFree ? this.requireDatabase() : this.obtain());
-    this.held = refill ? refill.then(begin) : begin();
+    const waits = begun && refill ? Promise.all([begun, refill]) : (begun ?? refill);
+    this.held = waits ? waits.then(begin) : begin();
     // The opener handles a rejection later; until then it must not count as unhandled.
     this.held.catch(() => undefined);
   }
@@ -74,7 +73,17 @@ export class OpenCharge {
 
   /** The most that the request allows to be charged; null: the cost. */
   get chargeMost(): bigint | null {
-    return this.bound?.chargeMost(this.bounded + this.bounding) ?? null;
+    return this.bound?.chargeMost ?? null;
+  }
+
+  /** See `HeldBudget`. */
+  get settleMost(): bigint | null {
+    return this.bound?.settleMost ?? null;
+  }
+
+  /** A cost beyond the hold must be covered before it is settled. */
+  isUncovered(costNanocredits: bigint): boolean {
+    return this.limits?.hasBudget === true && costNanocredits > this.heldNanocredits;
   }
 
   /** All that the request allows to be charged is held. */
@@ -99,12 +108,12 @@ export class OpenCharge {
    */
   async meter(costNanocredits: bigint, isCapped: boolean, record: () => LedgerRecord): Promise<AppError | null> {
     if (this.request.isFree) return null;
-    this.note(costNanocredits, isCapped, record);
+    this.note(this.chargeable(costNanocredits), isCapped, record);
     while (this.extension && costNanocredits >= this.heldNanocredits) {
       await this.extension;
       // A slow database would otherwise get the same request repeatedly.
       if (this.refusal) break;
-      this.note(costNanocredits, isCapped, record);
+      this.note(this.chargeable(costNanocredits), isCapped, record);
     }
     return costNanocredits >= this.heldNanocredits ? this.refusal : null;
   }
@@ -112,20 +121,26 @@ export class OpenCharge {
   /** Resolves once the charge is committed or spooled. */
   async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
     this.conclude();
-    const amount = smaller(costNanocredits, AMOUNT_MAX);
+    const preparation = this.bound?.prepareFor(costNanocredits) ?? null;
+    if (preparation) await preparation;
+    const { settleMost } = this;
+    const amount = smaller(smaller(costNanocredits, AMOUNT_MAX), settleMost ?? AMOUNT_MAX);
     // Before any wait, so that no other generation can use the same part of the limit.
-    if (this.bound && amount > this.bounded + this.bounding) this.bounded += this.bound.takeUpTo(amount - this.bounded - this.bounding);
+    this.bound?.takeFor(amount);
     if (this.extension) await this.extension;
     const { paidOnly } = this.request;
     let charged = amount;
+    let isSpooled = false;
     try {
       const lease = this.payByLease(amount) ?? (await this.coverBeyond(amount, record));
       const { id, accountId, apiKeyId } = this.identity;
       const outcome = await this.settler.submit({ kind: "settle", id, accountId, apiKeyId, amount, paidOnly, record, lease });
       charged = outcome.charged;
+      isSpooled = outcome.isUncommitted === true;
       return { chargedNanocredits: charged, meterSource: outcome.meterSource ?? "pack" };
     } finally {
-      if (this.bound) this.leaveBound(charged);
+      this.bound?.leave(charged, isSpooled);
+      this.limits?.end(tokensOf(record.usage));
     }
   }
 
@@ -135,7 +150,7 @@ export class OpenCharge {
     if (this.extension) await this.extension;
     const cost = smaller(costNanocredits, AMOUNT_MAX);
     const lacks = () => cost > this.heldNanocredits;
-    const extend = () => this.extend(cost - this.heldNanocredits, cost, record).catch(() => undefined);
+    const extend = () => this.extend(cost - this.heldNanocredits, this.chargeable(cost), record).catch(() => undefined);
     if (lacks()) await extend();
     // The rest may be in leases.
     if (lacks()) await this.leases.recall(this.request.payer.accountId).then(extend, () => undefined);
@@ -143,7 +158,7 @@ export class OpenCharge {
 
   async release(): Promise<void> {
     this.conclude();
-    if (this.request.isFree) return;
+    if (this.request.isFree) return this.limits?.end(null);
     if (this.extension) await this.extension;
     try {
       if (this.releaseReserved()) return;
@@ -154,7 +169,8 @@ export class OpenCharge {
       if (this.releaseReserved()) return;
       if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
     } finally {
-      if (this.bound) this.leaveBound(0n);
+      this.bound?.leave(0n);
+      this.limits?.end(null);
     }
   }
 
@@ -163,18 +179,18 @@ export class OpenCharge {
     return { id: generationId, accountId: payer.accountId, apiKeyId: payer.apiKeyId };
   }
 
+  /** What recovery may charge if the process dies: never beyond a limit that renews. */
+  private chargeable(costNanocredits: bigint): bigint {
+    return this.limits?.hasBudget ? smaller(costNanocredits, this.heldNanocredits) : costNanocredits;
+  }
+
   private get fundIds(): readonly string[] {
     const { accountId, apiKeyId, hasBudget } = this.request.payer;
     return hasBudget && apiKeyId ? [accountId, apiKeyId] : [accountId];
   }
 
   private sizeFor(free: bigint): bigint {
-    const { estimate, most, least = estimate, freeMax } = this.request;
-    const left = this.bound === null ? null : this.bound.left + this.bounded;
-    const spendable = (freeMax === undefined ? free : smaller(free, freeMax)) / FREE_SHARE;
-    const share = this.bound === null ? spendable : smaller(spendable, this.bound.share + this.bounded);
-    const usual = left !== null && left < estimate ? larger(left, least) : estimate;
-    return smaller(most === undefined ? usual : larger(usual, smaller(most, share)), AMOUNT_MAX);
+    return sizeHold(this.request, this.bound, free);
   }
 
   /** False: there is no lease, or too little in it. */
@@ -187,13 +203,12 @@ export class OpenCharge {
     if (this.bound && !this.bound.take(size)) return false;
     const reservation = lease.reserve(size, paidOnly);
     if (reservation === null) {
-      this.bound?.conclude(size, 0n);
+      this.bound?.leave(0n);
       return false;
     }
     this.leases.replenish(lease, this.largest);
     this.reservation = reservation;
     this.heldNanocredits = size;
-    if (this.bound) this.bounded = size;
     return true;
   }
 
@@ -280,40 +295,28 @@ export class OpenCharge {
 
   private async hold(): Promise<void> {
     const { paidOnly, record } = this.request;
+    if (this.limits) this.heldNanocredits = this.sizeFor(0n);
     const estimate = this.heldNanocredits;
     const hold = { kind: "hold", ...this.identity, amount: estimate, paidOnly, record } as const;
-    if (this.bound) {
-      await this.bound.takeInTime(estimate);
-      this.bounded = estimate;
-    }
+    await this.bound?.takeInTime(estimate);
     this.known.expectHold(this.fundIds, estimate);
     try {
       const outcome = await this.settler.submit(hold);
       if (isRefused(outcome)) throw await this.refusalOf(outcome, estimate, false);
       await this.growWithin(holdable(outcome) + estimate);
     } catch (error) {
-      if (this.bound) this.leaveBound(0n);
+      this.bound?.leave(0n);
       throw error;
     } finally {
       this.known.forgetHold(this.fundIds, estimate);
     }
   }
 
-  /** Releases the part of the limit that is not charged; once. */
-  private leaveBound(charged: bigint): void {
-    this.bound?.conclude(this.bounded, charged);
-    this.bounded = 0n;
-  }
-
   /** Adds to the hold; releases the part of the limit taken beyond that. */
   private grant(granted: bigint, taken: bigint): void {
     this.heldNanocredits += granted;
-    if (!this.bound) return;
-    this.bounding = 0n;
     // During a settlement the limit keeps all of it until the charge is known.
-    const kept = this.concluded ? taken : granted;
-    this.bounded += kept;
-    this.bound.conclude(taken - kept, 0n);
+    this.bound?.endExtension(this.concluded ? taken : granted, taken);
   }
 
   /** Grows the hold to the size for the available credits. A refusal leaves it unchanged. */
@@ -368,8 +371,7 @@ export class OpenCharge {
       if (amount === 0n) return;
     }
     const ask = (more: bigint) => this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered, record });
-    const taken = this.bound?.takeUpTo(amount) ?? amount;
-    if (this.bound) this.bounding = taken;
+    const taken = this.bound ? await this.bound.beginExtension(amount) : amount;
     const wanted = this.trusted + taken;
     let granted = 0n;
     try {

@@ -39,7 +39,11 @@ export class HoldRecovery {
   constructor(
     private readonly database: Database,
     private readonly settler: Settler,
-    private readonly leased: { readonly ledger: LeaseLedger; readonly leases: Pick<Leases, "ids" | "noteAlive"> },
+    private readonly leased: {
+      readonly ledger: LeaseLedger;
+      readonly leases: Pick<Leases, "ids" | "noteAlive">;
+      readonly claims?: { noteAlive(): void };
+    },
     private readonly identity: ProcessIdentity,
     private readonly log: Logger,
   ) {
@@ -121,6 +125,7 @@ export class HoldRecovery {
       return row.now;
     });
     this.leased.leases.noteAlive();
+    this.leased.claims?.noteAlive();
   }
 
   private repeat(everyMs: number, work: () => Promise<unknown>): Repeated {

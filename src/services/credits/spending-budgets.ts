@@ -7,15 +7,12 @@ import { LRUCache } from "lru-cache";
 import type { AgentRun, MaxCost } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import { entriesMax } from "../../lib/bounded.js";
-import { formatNanocredits, smaller } from "../../lib/money.js";
+import { formatNanocredits } from "../../lib/money.js";
 import { CONTENDED_HOLD_WAIT_MS, RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import type { ChargeRequest } from "./charge-request.js";
+import { JointBudget } from "./joint-budget.js";
 import type { SpendingBound } from "./refusals.js";
-
-export type SpendingBudget = Pick<
-  CostBudget,
-  "left" | "share" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost"
->;
+import type { SpendingBudget } from "./spending-budget.js";
 
 /** The share (1/n) of the rest of an agent run's limit that an answer without a stated length may hold. */
 const RUN_SHARE = 10n;
@@ -31,7 +28,7 @@ export class SpendingBudgets {
     if (isFree) return null;
     const ofRun = run ? this.ofRun(run) : null;
     const ofRequest = maxCost === undefined ? null : this.ofRequest(maxCost);
-    return ofRun && ofRequest ? new JointBudget(ofRequest, ofRun) : (ofRun ?? ofRequest);
+    return ofRun && ofRequest ? new JointBudget([ofRequest, ofRun]) : (ofRun ?? ofRequest);
   }
 
   private ofRun({ parentRequestId, maxCost }: AgentRun): CostBudget | null {
@@ -85,7 +82,7 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-export class CostBudget {
+export class CostBudget implements SpendingBudget {
   private spent = 0n;
   private held = 0n;
   private readonly waiting = new Set<Waiter>();
@@ -139,6 +136,14 @@ export class CostBudget {
     return this.kind.isStrict ? this.left + taken : null;
   }
 
+  settleMost(taken: bigint): bigint | null {
+    return this.chargeMost(taken);
+  }
+
+  prepare(): null {
+    return null;
+  }
+
   get left(): bigint {
     const left = this.limit - this.spent - this.held;
     return left > 0n ? left : 0n;
@@ -170,51 +175,4 @@ export class CostBudget {
 function decimal<Name extends string>(amounts: Readonly<Record<Name, bigint>>): Readonly<Record<Name, string>> {
   const entries = Object.entries<bigint>(amounts).map(([name, amount]) => [name, formatNanocredits(amount)]);
   return Object.fromEntries(entries) as Record<Name, string>;
-}
-
-/** Two limits at once: an amount must fit into both, and the one that it exceeds refuses it. */
-class JointBudget implements SpendingBudget {
-  constructor(
-    private readonly own: CostBudget,
-    private readonly run: CostBudget,
-  ) {}
-
-  get left(): bigint {
-    return smaller(this.own.left, this.run.left);
-  }
-
-  get share(): bigint {
-    return smaller(this.own.share, this.run.share);
-  }
-
-  take(amount: bigint): boolean {
-    return amount <= this.left && this.own.take(amount) && this.run.take(amount);
-  }
-
-  takeUpTo(amount: bigint): bigint {
-    return this.run.takeUpTo(this.own.takeUpTo(smaller(amount, this.left)));
-  }
-
-  async takeInTime(amount: bigint): Promise<void> {
-    await this.own.takeInTime(amount);
-    try {
-      await this.run.takeInTime(amount);
-    } catch (error) {
-      this.own.conclude(amount, 0n);
-      throw error;
-    }
-  }
-
-  conclude(taken: bigint, charged: bigint): void {
-    this.own.conclude(taken, charged);
-    this.run.conclude(taken, charged);
-  }
-
-  exhausted(amount: bigint): AppError {
-    return (this.own.left <= this.run.left ? this.own : this.run).exhausted(amount);
-  }
-
-  chargeMost(taken: bigint): bigint | null {
-    return this.own.chargeMost(taken);
-  }
 }

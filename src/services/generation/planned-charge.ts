@@ -1,5 +1,5 @@
 /** The charge of a planned generation. */
-import { deriveContext, type MaxCost, runIdsOf } from "../../context.js";
+import { type CallerLimit, deriveContext, type MaxCost, runIdsOf } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import type { LedgerRecord } from "../../store/ledger.js";
@@ -18,6 +18,8 @@ export interface GenerationPlan extends GenerationTask {
   readonly hold: Pick<ChargeRequest, "estimate" | "least" | "most">;
   /** The costs of the plan, from the amounts that size its hold. */
   costs(plan: GenerationPlan): PlannedCosts;
+  /** Expected, in and out. Absent: unknown before its end. */
+  tokens?(plan: GenerationPlan): number;
 }
 
 interface ChargeDependencies {
@@ -68,6 +70,7 @@ class PlannedCharge implements ChargeRequest {
   readonly isFree: boolean;
   readonly maxCost: MaxCost | undefined;
   readonly needsOwnHold: boolean;
+  readonly limits: readonly CallerLimit[] | undefined;
 
   constructor(
     private readonly plan: GenerationPlan,
@@ -82,6 +85,15 @@ class PlannedCharge implements ChargeRequest {
     this.paidOnly = plan.model.paidOnly;
     this.isFree = plan.isFree;
     this.maxCost = plan.request.maxCost;
+    this.limits = plan.caller.limits;
+  }
+
+  get model(): string {
+    return this.plan.model.id;
+  }
+
+  get tokens(): number | undefined {
+    return this.plan.tokens?.(this.plan);
   }
 
   get least(): bigint | undefined {

@@ -261,7 +261,8 @@ export class GenerationRun {
     const isOfRun = runIdsOf(plan.caller) !== undefined;
     if (isOfRun) await this.cover(outcome);
     const heldNanocredits = charge.heldAmount;
-    const { chargeMost } = charge;
+    if (!isOfRun && charge.isUncovered(costOf(outcome.quantities, rates))) await this.cover(outcome);
+    const chargeMost = charge.settleMost;
     const isCapped = outcome.isCappedToHold || model.isCommunity || isOfRun;
     const held = isCapped ? this.capped(outcome, rates, heldNanocredits) : outcome;
     const { quantities, source } = chargeMost === null ? held : capToHold(held, rates, chargeMost);

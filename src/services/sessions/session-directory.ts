@@ -10,6 +10,7 @@ import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { CredentialCache } from "../access/credential-cache.js";
 import { NO_VENDOR_KEYS, type VendorKeyFinder } from "../access/vendor-key-finder.js";
+import type { LimitFinder } from "../usage-limits/limit-finder.js";
 import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "./limits.js";
 
 const UNKNOWN = Symbol("unknown session");
@@ -29,11 +30,13 @@ export class SessionDirectory {
     private readonly clock: Clock,
     events: Events,
     private readonly vendorKeys: VendorKeyFinder = NO_VENDOR_KEYS,
+    private readonly limits: Pick<LimitFinder, "of"> | null = null,
   ) {
     events.listen("session-changed", ({ sessionId }) => this.cache.drop(sessionId));
-    events.listen("vendor-keys-changed", ({ accountId }) =>
-      this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.caller.accountId === accountId),
-    );
+    const dropAccount = ({ accountId }: { readonly accountId: string }) =>
+      this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.caller.accountId === accountId);
+    events.listen("vendor-keys-changed", dropAccount);
+    events.listen("usage-limits-changed", dropAccount);
     events.onDoubt(() => this.cache.dropAll());
   }
 
@@ -72,6 +75,7 @@ export class SessionDirectory {
       isOperator: row.account.isOperator,
       sessionId: row.id,
       vendorKeys: await this.vendorKeys.usableBy(row.accountId, { apiKeyIds: [], isPublic: false }),
+      limits: await this.limits?.of(row.accountId, []),
     };
     if (row.account.suspendedAt !== null) return { caller, expiresAt: row.expiresAt, isSuspended: true };
     return { caller, expiresAt: await this.renew(row, now), isSuspended: false };

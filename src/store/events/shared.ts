@@ -15,6 +15,7 @@ const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>([
   "community-model-changed",
   "account-renamed",
   "vendor-keys-changed",
+  "usage-limits-changed",
 ]);
 /** Greatest age of the proof of a connection: a responsive server gives several in this time. */
 const PROOF_MS = 500;

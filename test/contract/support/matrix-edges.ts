@@ -67,6 +67,7 @@ const TYPES = {
   Earning: { needs: "balance", edges: {} },
   CreditTopUp: { needs: "balance", edges: {} },
   Preset: { needs: "manager", edges: {} },
+  UsageLimit: { needs: "manager", edges: { raise: "none", usage: "shown" } },
   VendorKey: { needs: "manager", edges: {} },
   StoredResponse: { needs: "kept", edges: { response: "shown" } },
   ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
@@ -123,8 +124,8 @@ export async function createThings(
 ): Promise<(caller: MatrixCaller) => Thing[]> {
   const { prisma } = databaseOf(app);
   const { handle } = await prisma.account.findUniqueOrThrow({ where: { id: accountId } });
-  const [appKey, endpoint, delivery, failed, preset, vendorKey, topUp] = Array.from({ length: 7 }, () => uuidv7()) as [
-    ...[string, string, string, string, string, string, string],
+  const [appKey, endpoint, delivery, failed, preset, vendorKey, topUp, usageLimit] = Array.from({ length: 8 }, () => uuidv7()) as [
+    ...[string, string, string, string, string, string, string, string],
   ];
   const share = { kind: "model", payerId: uuidv7(), source: "community/other/model", day: new Date("2026-11-28") } as const;
   const { id: earning } = await prisma.earning.create({
@@ -138,6 +139,7 @@ export async function createThings(
   await prisma.vendorKey.create({
     data: { id: vendorKey, accountId, vendor: "none", name: vendorKey, secret: bytesOf(vendorKey), ending: "" },
   });
+  await prisma.usageLimit.create({ data: { id: usageLimit, accountId, metric: "tokens", amount: 1_000n, minutes: 1 } });
   const key = { accountId, name: "of an app", start: "pk_target0", type: "publishable" as const };
   await prisma.apiKey.create({ data: { ...key, id: appKey, appKeyId: appKey, hash: bytesOf(appKey) } });
   await prisma.webhookEndpoint.create({
@@ -191,6 +193,7 @@ export async function createThings(
     toThing("a share of a charge", "Earning", earning),
     toThing("a top-up", "CreditTopUp", topUp),
     toThing("a preset", "Preset", preset),
+    toThing("a usage limit", "UsageLimit", usageLimit),
     toThing("a vendor key", "VendorKey", vendorKey),
     toThing("a stored response", "StoredResponse", await createStoredResponse(app, accountId)),
     toThing("its delivery", "WebhookDelivery", delivery),

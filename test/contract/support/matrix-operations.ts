@@ -32,7 +32,7 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery" | "preset" | "vendorKey";
+export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery" | "preset" | "vendorKey" | "usageLimit";
 
 export const NOBODY = "00000000-0000-4000-8000-000000000000";
 
@@ -335,6 +335,35 @@ export const OPERATIONS: readonly Operation[] = [
     target: "vendorKey",
     rest: { method: "DELETE", path: "/vendor-keys/:id" },
     graphql: { field: "Mutation.deleteVendorKey", document: mutation("deleteVendorKey", "deletedId"), input: { id: "$id" } },
+  },
+  { needs: "manager", rest: { method: "GET", path: "/usage-limits" } },
+  { needs: "manager", graphql: { field: "Account.usageLimits", document: me("usageLimits(first: 1) { nodes { id amount } }") } },
+  {
+    needs: "manager",
+    refusal: "NOT_FOUND",
+    rest: { method: "POST", path: "/usage-limits", body: { apiKeyId: NOBODY, metric: "requests", amount: 1, minutes: 1 } },
+    graphql: {
+      field: "Mutation.createUsageLimit",
+      document: mutation("createUsageLimit", "usageLimit { id }"),
+      input: { apiKeyId: NOBODY, metric: "REQUESTS", amount: "1", minutes: 1 },
+    },
+  },
+  { needs: "manager", target: "usageLimit", rest: { method: "GET", path: "/usage-limits/:id" } },
+  {
+    needs: "manager",
+    target: "usageLimit",
+    rest: { method: "PATCH", path: "/usage-limits/:id", body: { amount: 2 } },
+    graphql: {
+      field: "Mutation.updateUsageLimit",
+      document: mutation("updateUsageLimit", "usageLimit { id }"),
+      input: { id: "$id", amount: "2" },
+    },
+  },
+  {
+    needs: "manager",
+    target: "usageLimit",
+    rest: { method: "DELETE", path: "/usage-limits/:id" },
+    graphql: { field: "Mutation.deleteUsageLimit", document: mutation("deleteUsageLimit", "deletedId"), input: { id: "$id" } },
   },
   // The host is refused after the caller has been let in.
   {

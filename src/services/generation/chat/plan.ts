@@ -85,7 +85,12 @@ function planCounted(
     isHidden,
     hold: sizeHold(length, promptToHold(prompt, promptTokens), input, task.request.maxCost !== undefined),
     costs: costsOfChat,
+    tokens: tokensOfChat,
   };
+}
+
+function tokensOfChat({ promptTokens, hold }: ChatPlan): number {
+  return promptTokens + hold.outputTokens;
 }
 
 /** -1 requests a random seed; an absent one is not sent (docs/spec/generation.md#seeds). */

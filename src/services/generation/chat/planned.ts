@@ -20,6 +20,7 @@ export interface ChatPlan extends GenerationTask {
   readonly isHidden: boolean;
   readonly hold: ChatHold;
   costs(plan: ChatPlan): PlannedCosts;
+  tokens(plan: ChatPlan): number;
 }
 
 export interface ChatHold {

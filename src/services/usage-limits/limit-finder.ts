@@ -1,0 +1,52 @@
+/** The limits of callers: read with a credential, kept for each account, and dropped in all processes when one changes. */
+import { LRUCache } from "lru-cache";
+import type { CallerLimit } from "../../context.js";
+import { entriesMax } from "../../lib/bounded.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import { LIMIT_ACCOUNTS_MAX, USAGE_LIMITS_PER_ACCOUNT_MAX } from "./limits.js";
+
+interface KnownLimit extends CallerLimit {
+  readonly apiKeyId: string | null;
+}
+
+export class LimitFinder {
+  private readonly accounts = new LRUCache<string, Promise<readonly KnownLimit[]>>(entriesMax(LIMIT_ACCOUNTS_MAX));
+
+  constructor(
+    private readonly database: Database,
+    events: Events,
+  ) {
+    events.listen("usage-limits-changed", ({ accountId }) => this.accounts.delete(accountId));
+    events.onDoubt(() => this.accounts.clear());
+  }
+
+  /** Those of the account and of these keys, in the order of their ids. Undefined: none. */
+  async of(accountId: string, apiKeyIds: readonly string[]): Promise<readonly CallerLimit[] | undefined> {
+    const all = await this.limitsOf(accountId);
+    const found = all.filter(({ apiKeyId }) => apiKeyId === null || apiKeyIds.includes(apiKeyId));
+    return found.length === 0 ? undefined : found;
+  }
+
+  private limitsOf(accountId: string): Promise<readonly KnownLimit[]> {
+    const known = this.accounts.get(accountId);
+    if (known) return known;
+    const reading = this.read(accountId);
+    this.accounts.set(accountId, reading);
+    reading.catch(() => {
+      if (this.accounts.peek(accountId) === reading) this.accounts.delete(accountId);
+    });
+    return reading;
+  }
+
+  private async read(accountId: string): Promise<readonly KnownLimit[]> {
+    const rows = await this.database.prisma.usageLimit.findMany({
+      where: { accountId },
+      select: { id: true, apiKeyId: true, metric: true, model: true },
+      orderBy: { id: "asc" },
+      // Twice: operators' limits of the account are beside those of its keys.
+      take: 2 * USAGE_LIMITS_PER_ACCOUNT_MAX,
+    });
+    return rows.map((row) => ({ ...row, accountId, isOfKey: row.apiKeyId !== null }));
+  }
+}

@@ -1,0 +1,154 @@
+/** Limits that renew, on requests (docs/spec/usage-limits.md). */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CREDIT, createPayer } from "../e2e/money.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { json, sse } from "../support/upstream-replies.js";
+import { type Answer, type Client, createClient, createKey, expectEnvelope } from "./client.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+interface LimitJson extends Fields {
+  readonly id: string;
+  readonly usage: { readonly spent: string; readonly remaining: string; readonly percent: number; readonly renewsAt: string | null };
+}
+
+let app: TestApp;
+let owner: Client;
+
+beforeAll(async () => {
+  app = await createTestApp({
+    models: ["quarter", "other"].map((name) => ({
+      ...{ id: `acme/${name}`, modality: "text", upstream: "acme", upstreamModel: name, title: "A quarter of a credit each time" },
+      prices: { promptTextPrice: "0", completionTextPrice: "0.25" },
+    })),
+  });
+  app.upstream.replyAlways(json(chatCompletion({ usage: wireUsage(1, 1) })));
+  owner = createClient(app.baseUrl, app.key);
+});
+afterAll(() => app.close());
+
+/** Costs a quarter of a credit. */
+function spend(key: string, more: Fields = {}): Promise<Answer> {
+  const messages = [{ role: "user", content: "Hi" }];
+  return createClient(app.baseUrl, key).post("/v1/chat/completions", { model: "acme/quarter", max_tokens: 1, messages, ...more });
+}
+
+async function newKey(): Promise<{ readonly id: string; readonly key: string }> {
+  const { id, key } = (await owner.post("/account/keys", { name: "limited" })).json<{ id: string; key: string }>();
+  return { id, key };
+}
+
+async function limit(apiKeyId: string, terms: Fields): Promise<LimitJson> {
+  const answer = await owner.post("/account/usage-limits", { apiKeyId, ...terms });
+  expect(answer.status, answer.text).toBe(200);
+  return answer.json<LimitJson>();
+}
+
+function change(id: string, terms: Fields): Promise<Answer> {
+  return owner.request("PATCH", `/account/usage-limits/${id}`, { body: terms });
+}
+
+describe("a budget by the day", () => {
+  it("refuses with 402, says which limit and when it renews, and applies changes at once", async () => {
+    const { id: apiKeyId, key } = await newKey();
+    expect((await spend(key)).status).toBe(200);
+    const { id, ...created } = await limit(apiKeyId, { metric: "credits", amount: 0.75, period: "day", timeZone: "Europe/Berlin" });
+    expect(created).toMatchObject({
+      ...{ apiKeyId, metric: "credits", amount: "0.75", period: "day", minutes: null, rolling: false, timeZone: "Europe/Berlin" },
+      // What was spent before counts.
+      usage: { spent: "0.25", remaining: "0.5", percent: 33 },
+    });
+    expect((await spend(key)).status).toBe(200);
+    expect((await spend(key)).status).toBe(200);
+
+    const refused = await spend(key);
+
+    expectEnvelope(refused, 402, "KEY_BUDGET_EXHAUSTED");
+    const { details } = refused.json<{ error: { details: Fields } }>().error;
+    expect(details).toMatchObject({ bound: "key_limit", required: "0.25", available: "0" });
+    expect(details.limit).toEqual({
+      ...{ id, metric: "credits", model: null, amount: "0.75", spent: "0.75", held: "0", renewsAt: created.usage.renewsAt },
+    });
+    expect(Date.parse(String(created.usage.renewsAt)) - Date.now()).toBeLessThanOrEqual(25 * 3_600_000);
+
+    expect((await change(id, { amount: "1" })).json()).toMatchObject({ amount: "1" });
+    expect((await spend(key)).status).toBe(200);
+    expect((await spend(key)).status).toBe(402);
+    const until = new Date(Date.now() + 60_000).toISOString();
+    const raised = await change(id, { raise: { amount: 0.25, until } });
+    expect(raised.json()).toMatchObject({ amount: "1", raise: { amount: "0.25", until }, usage: { spent: "1", remaining: "0.25" } });
+    expect((await spend(key)).status).toBe(200);
+    expect((await spend(key)).status).toBe(402);
+    expect((await owner.request("DELETE", `/account/usage-limits/${id}`)).json()).toEqual({ id, deleted: true });
+    expect((await spend(key)).status).toBe(200);
+  });
+
+  it("charges a whole answer and a stream no more than what is left", async () => {
+    const { id: apiKeyId, key } = await newKey();
+    const { id } = await limit(apiKeyId, { metric: "credits", amount: 1, period: "month" });
+    app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(1, 9) })));
+    // The upstream ignores its cap of one token: what is left is charged for it at most.
+    expect((await spend(key)).headers.get("x-cost")).toMatch(/^(?:0\.25|0\.5|0\.75|1)$/);
+    app.upstream.replyNext(sse(chatChunks(Array.from({ length: 12 }, () => "word "))));
+    await spend(key, { stream: true, max_tokens: undefined });
+
+    const shown = (await owner.get(`/account/usage-limits/${id}`)).json<LimitJson>();
+
+    expect(Number(shown.usage.spent)).toBeLessThanOrEqual(1);
+  });
+});
+
+describe("limits of requests", () => {
+  it("refuse with 429 and Retry-After, for one model", async () => {
+    const { id: apiKeyId, key } = await newKey();
+    await limit(apiKeyId, { metric: "requests", amount: 2, minutes: 1, rolling: true, model: "acme/quarter" });
+    expect([(await spend(key)).status, (await spend(key)).status]).toEqual([200, 200]);
+
+    const refused = await spend(key);
+
+    expectEnvelope(refused, 429, "RATE_LIMITED");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(50);
+    expect((await spend(key, { model: "acme/other" })).status).toBe(200);
+  });
+});
+
+describe("limits of accounts", () => {
+  it("are the operator's to change, and the account's to see", async () => {
+    const payer = await createPayer(app, { pack: 10n * CREDIT });
+    const { id } = (
+      await owner.post("/account/usage-limits", { accountId: payer.accountId, metric: "credits", amount: "0.5", period: "hour" })
+    ).json<LimitJson>();
+    expect((await spend(payer.key)).status).toBe(200);
+    expect((await spend(payer.key)).status).toBe(200);
+
+    const refused = await spend(payer.key);
+
+    expectEnvelope(refused, 402, "INSUFFICIENT_BALANCE");
+    expect(refused.json()).toMatchObject({ error: { details: { bound: "account_limit", limit: { id } } } });
+    const { key } = await createKey(app, { accountPermissions: ["usage"] });
+    expect((await createClient(app.baseUrl, key).request("DELETE", `/account/usage-limits/${id}`)).status).toBe(403);
+  });
+});
+
+describe("bad terms", () => {
+  it.each<[Fields, string]>([
+    [{ metric: "credits", amount: 1, minutes: 0 }, "minutes"],
+    [{ metric: "credits", amount: 1, minutes: 10_000 * 24 * 60 }, "minutes"],
+    [{ metric: "credits", amount: 1 }, "period"],
+    [{ metric: "credits", amount: 1, period: "day", minutes: 5 }, "period"],
+    [{ metric: "credits", amount: 0, period: "day" }, "amount"],
+    [{ metric: "credits", amount: -1, period: "day" }, "amount"],
+    [{ metric: "requests", amount: 1.5, minutes: 1 }, "amount"],
+    [{ metric: "concurrency", amount: 1, minutes: 1 }, "minutes"],
+    [{ metric: "credits", amount: 1, period: "day", timeZone: "Mars/Olympus" }, "timeZone"],
+    [{ metric: "credits", amount: 1, period: "day", timeZone: "+02:00" }, "timeZone"],
+    [{ metric: "credits", amount: 1, period: "day", model: "acme/none" }, "model"],
+    [{ metric: "credits", amount: 1, period: "day", alertAt: [101] }, "alertAt.0"],
+    [{ metric: "credits", amount: 1, period: "day", raise: { amount: 1, until: "2020-01-01T00:00:00Z" } }, "raise.until"],
+  ])("%j names %s", async (terms, param) => {
+    const { id: apiKeyId } = await newKey();
+    const refused = await owner.post("/account/usage-limits", { apiKeyId, ...terms });
+    expectEnvelope(refused, 400, "BAD_REQUEST");
+    expect(refused.json()).toMatchObject({ error: { param } });
+  });
+});
