@@ -12,9 +12,9 @@ import type { Database } from "../../store/database.js";
 import { requireSession } from "../access/permissions.js";
 import { PRICE_FIELDS } from "../catalog/pricing.js";
 import { vendorKeyIdOf } from "../catalog/route.js";
-import { formatAmount } from "../usage-limits/usage-limits.js";
 import { isMediaFileId } from "../files/media-links.js";
 import { USAGE_ROW } from "../usage/usage.js";
+import { formatAmount } from "../usage-limits/usage-limits.js";
 import { EXPORT_CONTENT_PAGE_MAX, EXPORT_PAGE_MAX } from "./limits.js";
 
 /** `files` are content-addressed, `uploads` went straight to the store. */

@@ -259,9 +259,8 @@ export class GenerationRun {
     const rates = chargedRates(plan, outcome);
     const charge = this.openCharge;
     const isOfRun = runIdsOf(plan.caller) !== undefined;
-    if (isOfRun) await this.cover(outcome);
+    if (isOfRun || charge.isUncovered(costOf(outcome.quantities, rates))) await this.cover(outcome);
     const heldNanocredits = charge.heldAmount;
-    if (!isOfRun && charge.isUncovered(costOf(outcome.quantities, rates))) await this.cover(outcome);
     const chargeMost = charge.settleMost;
     const isCapped = outcome.isCappedToHold || model.isCommunity || isOfRun;
     const held = isCapped ? this.capped(outcome, rates, heldNanocredits) : outcome;

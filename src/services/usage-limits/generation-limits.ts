@@ -193,7 +193,9 @@ export class GenerationLimits {
     let amount = most;
     try {
       for (const claim of this.credits) {
-        const taken = this.claims.take(claim, amount) ? amount : await this.claims.acquire(claim, smaller(least, amount), amount, isPatient);
+        const taken = this.claims.take(claim, amount)
+          ? amount
+          : await this.claims.acquire(claim, smaller(least, amount), amount, isPatient);
         if (taken === 0n && amount > 0n) throw limitExceeded(claim, least, this.claims.now);
         takenOf.push([claim, taken]);
         amount = taken;

@@ -196,7 +196,12 @@ export class UsageLimits {
     if (!key || key.ancestorIds.includes(apiKeyId)) throw permissionDenied(refuse);
   }
 
-  private record(writer: Parameters<typeof recordAct>[0], ctx: RequestContext, act: AuditAct, limit: LimitTerms & LimitPlace): Promise<void> {
+  private record(
+    writer: Parameters<typeof recordAct>[0],
+    ctx: RequestContext,
+    act: AuditAct,
+    limit: LimitTerms & LimitPlace,
+  ): Promise<void> {
     const { id, accountId, apiKeyId, model, metric, amount, period, minutes, isRolling, timeZone, raiseAmount, raiseUntil } = limit;
     const raised = { raiseAmount: formatAmount(metric, raiseAmount), raiseUntil: raiseUntil?.toISOString() ?? null };
     const after = { apiKeyId, model, metric, amount: formatAmount(metric, amount), period, minutes, isRolling, timeZone, ...raised };

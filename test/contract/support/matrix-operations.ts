@@ -32,7 +32,18 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery" | "preset" | "vendorKey" | "usageLimit";
+export type Target =
+  | "agent"
+  | "model"
+  | "connection"
+  | "key"
+  | "app"
+  | "session"
+  | "webhook"
+  | "delivery"
+  | "preset"
+  | "vendorKey"
+  | "usageLimit";
 
 export const NOBODY = "00000000-0000-4000-8000-000000000000";
 
