@@ -29,6 +29,7 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">, isHit = fa
   const headers = generationHeaders(receipt, receipt.generationId, isHit);
   headers["X-Cost"] = formatNanocredits(receipt.costNanocredits);
   if (receipt.childCostNanocredits !== undefined) headers["X-Child-Cost"] = formatNanocredits(receipt.childCostNanocredits);
+  if (receipt.marginNanocredits !== undefined) headers["X-App-Margin"] = formatNanocredits(receipt.marginNanocredits);
   if (receipt.cut) headers["X-Cut"] = receipt.cut;
   headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
   for (const kind of USAGE_KINDS) {

@@ -260,6 +260,7 @@ export function createServices(
   const authorizing = createAuthorizationServices({
     ...{ database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses },
     readsClientDocuments: settings.readsClientDocuments,
+    marginPercentMax: settings.earnings.marginPercentMax,
   });
   const { deviceAuthorizations, protectedResources } = authorizing;
   const integrationPage = (page: string) => () => `${addresses().authUrl}/integrations/${page}`;

@@ -192,6 +192,10 @@ export const ApiKey = builder.prismaObject("ApiKey", {
     redirectUrls: t.exposeStringList("redirectUrls", {
       description: "For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL.",
     }),
+    marginPercent: t.exposeInt("marginPercent", {
+      description:
+        "Percent that an app earns on top of prices: of an app key, the margin that it asks for; of a granted key, the agreed one.",
+    }),
     isManagement: t.exposeBoolean("isManagement", {
       description: "Whether the key only creates, changes and revokes keys, and generates nothing.",
     }),

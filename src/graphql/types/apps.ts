@@ -1,6 +1,9 @@
 /** Apps as the consent page shows them (docs/spec/authorization.md#app-keys). */
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import { type AppMargin, setAppMarginInput } from "../../services/authorizations/app-margins.js";
 import type { App as AppRow } from "../../services/authorizations/apps.js";
 import { builder } from "../builder.js";
+import { readId } from "../global-ids.js";
 import { batchedByMap } from "../loaders.js";
 import { Node, nodesReadBy } from "../nodes.js";
 
@@ -37,6 +40,38 @@ export const App = builder.objectRef<ShownApp>("App").implement({
     }),
   }),
 });
+
+const SetAppMarginInput = builder.inputType("SetAppMarginInput", {
+  description: "Parameters of `setAppMargin`.",
+  fields: (t) => ({
+    appId: t.id({ required: true, description: "The ID of the app, or of its app key." }),
+    marginPercent: t.int({ required: true, description: "Percent on top of prices, from 0 to the operator's bound." }),
+  }),
+});
+
+const SetAppMarginPayload = builder.objectRef<AppMargin>("SetAppMarginPayload").implement({
+  description: "The result of `setAppMargin`.",
+  fields: (t) => ({
+    appId: t.exposeID("appId", { description: "The REST ID of the app." }),
+    marginPercent: t.exposeInt("marginPercent", { description: "Percent on top of prices." }),
+  }),
+});
+
+builder.mutationField("setAppMargin", (t) =>
+  t.field({
+    type: SetAppMarginPayload,
+    nullable: true,
+    description:
+      "Sets the percentage that an app of the account earns on top of prices, for keys that are granted from then on. Needs a session or a key with the permission KEYS.",
+    args: { input: t.arg({ type: SetAppMarginInput, required: true, description: "The app and its margin." }) },
+    resolve: (_root, { input: { appId, ...margin } }, ctx) =>
+      ctx.services.appMargins.set(
+        ctx,
+        readId(appId, "App", "input.appId"),
+        parsePermitted(ctx, requireKeyManager, setAppMarginInput, margin),
+      ),
+  }),
+);
 
 /** Returns the app with this ID, or null when it was deleted. */
 export const appOf = batchedByMap((ctx, ids) => ctx.services.apps.getMany(ctx, ids));

@@ -30,6 +30,7 @@ export const GrantTerms = builder.objectRef<Terms>("GrantTerms").implement({
       description: "Permissions on the account.",
       resolve: ({ permissions }) => [...permissions],
     }),
+    marginPercent: t.exposeInt("marginPercent", { description: "Percent that the app earns on top of prices. The key pays it." }),
   }),
 });
 

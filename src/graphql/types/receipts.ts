@@ -58,6 +58,13 @@ export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
       description: "The limit of the request at which the answer was cut. Null when it was not cut by one.",
       resolve: ({ cut }) => cut ?? null,
     }),
+    appMargin: t.field({
+      type: "Credits",
+      nullable: true,
+      description:
+        "The part of the cost that is the margin of the app that the key was granted to. Null: none, or of an earlier generation.",
+      resolve: ({ marginNanocredits }) => (marginNanocredits === undefined ? null : formatNanocredits(marginNanocredits)),
+    }),
     gatewayMs: t.exposeFloat("gatewayMs", { description: "Milliseconds spent in the gateway itself." }),
     upstreamMs: t.exposeFloat("upstreamMs", { description: "Milliseconds from the upstream call to its last byte." }),
     responseMs: t.exposeFloat("responseMs", { description: "Milliseconds from the request to the end of its answer." }),

@@ -383,6 +383,7 @@ const GENERATION_HEADERS = {
   "X-Upstream": text("The upstream that served: its ID, or `community` for a registered model. Absent where `X-Model-Used` is."),
   "X-Vendor-Key": text("The ID of the account's vendor key that served. Absent where a key of the operator did."),
   "X-Cost": text("The charge in credits. For a stream, `usage.cost` of the last chunk."),
+  "X-App-Margin": text("The part of the charge that is the margin of the app that the key was granted to, in credits. Absent without one."),
   "X-Cut": text("`max_cost` when the answer was cut there. For a stream, `cut` of the `receipt`."),
   "X-Cache": text(
     "`HIT` or `MISS` of the content cache, which serves only GET requests. A replay for an `Idempotency-Key` repeats the first answer's value and has `X-Idempotent-Replay`.",

@@ -87,7 +87,11 @@ function nothingToGrant({ asked, person }: Decision): Html {
 function summaryOf({ asked, creditBudgetMax, balance }: Decision): Html {
   const models = asked.models === null ? "all models" : countOf(asked.models.length, "model");
   const cut = creditBudgetMax < asked.creditBudget ? html` It requested ${credits(asked.creditBudget)}, which is more than you have.` : "";
-  return html`It requests a key for ${models} that is valid for ${days(asked.expiresInDays)} and can spend up to <strong>${credits(creditBudgetMax)}</strong> of your balance of <strong>${credits(balance)}</strong>.${cut}`;
+  const margin =
+    asked.marginPercent === 0
+      ? ""
+      : html` The app adds <strong>${asked.marginPercent}%</strong> to the price of each request, which its developer earns.`;
+  return html`It requests a key for ${models} that is valid for ${days(asked.expiresInDays)} and can spend up to <strong>${credits(creditBudgetMax)}</strong> of your balance of <strong>${credits(balance)}</strong>.${cut}${margin}`;
 }
 
 function termsFields(decision: Decision): Html {

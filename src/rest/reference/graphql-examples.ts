@@ -128,6 +128,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["listTopUps", me(`topUps(first: 20) { nodes { ${TOP_UP_FIELDS} } pageInfo { endCursor } }`)],
   ["createCheckout", mutation("createCheckout", 'credits: "25"', `url topUp { ${TOP_UP_FIELDS} }`)],
   ["getTopUp", `{\n  node(id: "ID") {\n    ... on CreditTopUp { ${TOP_UP_FIELDS} }\n  }\n}`],
+  ["setAppMargin", mutation("setAppMargin", 'appId: "ID", marginPercent: 10', "appId marginPercent")],
   ["getEarnings", me("earnings { pending available daily(days: 30) { date kind source requests credits } }")],
   ["listEarnings", me("earnings { shares(first: 20) { nodes { kind source credits maturesAt } pageInfo { endCursor } } }")],
   ["convertEarnings", mutation("convertEarnings", 'credits: "2.5"', "converted")],

@@ -45,6 +45,7 @@ const apiKey = json(
       .nullable()
       .describe("The app that the key was granted to, identified by its app key."),
     resource: nullableText.describe("The address that the key was granted for: `/mcp` or the base of the gateway. Null: not bound to one."),
+    marginPercent: z.number().describe("Percent that an app earns on top of prices: of an app key, the margin that it asks for."),
     redirectUrls: z.array(z.string()).describe("For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL."),
   }),
 );
@@ -152,11 +153,11 @@ function toCreatedApiKey(row: ApiKeyRow, key: string | null) {
 
 function toApiKey(row: ApiKeyRow) {
   const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
-  const { parentId, origin, app, resource, redirectUrls, externalId, isManagement } = row;
+  const { parentId, origin, app, resource, redirectUrls, marginPercent, externalId, isManagement } = row;
   const creditBudget = toCreditBudget(row);
   return {
     ...{ id, name, type, prefix, start, expiresAt, permissions, creditBudget, allowedModels },
-    ...{ createdAt, lastUsedAt, parentId, origin, app, resource, redirectUrls, externalId, isManagement },
+    ...{ createdAt, lastUsedAt, parentId, origin, app, resource, redirectUrls, marginPercent, externalId, isManagement },
   };
 }
 

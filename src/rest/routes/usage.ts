@@ -4,7 +4,8 @@ import type { RequestContext } from "../../context.js";
 import { toCreditsNumber } from "../../lib/money.js";
 import type { Page } from "../../lib/pagination.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
-import { isOperatorReading, permissionOf, requireAccount } from "../../services/access/permissions.js";
+import { isOperatorReading, permissionOf, requireAccount, requireKeyManager } from "../../services/access/permissions.js";
+import { setAppMarginInput } from "../../services/authorizations/app-margins.js";
 import { queryCredits, queryInteger, queryList, queryTime, queryUsageDays } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import {
@@ -203,7 +204,29 @@ const appUsageByDay = json(
   }),
 );
 
-export function addAppUsageRoutes(route: Route, endpoint: Endpoint, { appUsage }: Pick<Services, "appUsage">): void {
+export function addAppUsageRoutes(
+  route: Route,
+  endpoint: Endpoint,
+  { appUsage, appMargins }: Pick<Services, "appUsage" | "appMargins">,
+): void {
+  route("/apps/:id/margin", {
+    PATCH: endpoint({
+      id: "setAppMargin",
+      tag: "Account",
+      summary: "Sets the percentage that an app earns on top of prices.",
+      description: "The ID is that of the app's publishable key. It counts for keys that are granted from then on.",
+      answer: json("AppMargin", z.object({ app_id: z.string(), margin_percent: z.int() })),
+      errors: ["404"],
+      example: { body: { marginPercent: 0 } },
+      requires: requireKeyManager,
+      params: byApp,
+      body: setAppMarginInput,
+      handler: async (ctx, { params, body }) => {
+        const { appId, marginPercent } = await appMargins.set(ctx, params.id, body);
+        return { app_id: appId, margin_percent: marginPercent };
+      },
+    }),
+  });
   route("/apps/:id/usage/daily", {
     GET: endpoint({
       id: "listAppDailyUsage",

@@ -28,6 +28,8 @@ export interface ApiKeyRow {
   readonly resource: string | null;
   /** Of an app key: allowed redirect addresses. Empty: any safe address. */
   readonly redirectUrls: readonly string[];
+  /** Of an app key: the margin that it asks for; of a granted key: the agreed one. In percent. */
+  readonly marginPercent: number;
   readonly isManagement: boolean;
   /** A provisioning tool's own name of it; null: none. */
   readonly externalId: string | null;
@@ -77,6 +79,7 @@ export class ApiKeyRows {
       app: appKeyId === null ? null : { id: appKeyId, name: appNames.get(appKeyId) ?? row.name },
       resource: row.resource,
       redirectUrls: row.redirectUrls,
+      marginPercent: row.marginPercent,
       isManagement: row.isManagement,
       externalId: row.externalId,
     };

@@ -265,10 +265,11 @@ export class ApiKeys {
 
   /** Makes the key of a grant. Not exposed by GraphQL or REST: the flows call it once per approval. */
   async mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
+    const { models: allowedModels, creditBudget, expiresInDays, permissions, marginPercent } = terms;
     const expiresIn = expiresInDays * SECONDS_PER_DAY;
     await lockAccount(writer, grant.accountId);
-    return this.maker.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
+    const key = { ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [], marginPercent } as const;
+    return this.maker.insert(key, writer);
   }
 
   /** Publishes the creation of a granted key, after its transaction committed. */

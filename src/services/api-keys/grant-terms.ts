@@ -23,6 +23,8 @@ export interface GrantTerms {
   /** 1 to 365, counted from the key's creation. */
   readonly expiresInDays: number;
   readonly permissions: readonly GrantablePermission[];
+  /** Percent that the app earns on top of prices. */
+  readonly marginPercent: number;
 }
 
 const wholeDays = `must be a whole number of days from 1 to ${GRANT_DAYS_MAX}`;
@@ -79,14 +81,14 @@ export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 export type FindModel = (name: string) => Model;
 
 /** Computes the requested terms, with defaults for absent ones. Throws BAD_REQUEST for an unknown model. */
-export function toRequestedTerms(findModel: FindModel, requested: TermsQuery): GrantTerms {
+export function toRequestedTerms(findModel: FindModel, requested: TermsQuery, marginPercent: number): GrantTerms {
   const {
     models = [],
     budget: creditBudget = GRANT_BUDGET_DEFAULT,
     expiry: expiresInDays = GRANT_DAYS_DEFAULT,
     permissions = [],
   } = requested;
-  return { models: models.length === 0 ? null : toModelIds(findModel, models), creditBudget, expiresInDays, permissions };
+  return { models: models.length === 0 ? null : toModelIds(findModel, models), creditBudget, expiresInDays, permissions, marginPercent };
 }
 
 /** The person's choice; absent fields stay as requested. */
@@ -157,6 +159,7 @@ export function narrowTerms(findModel: FindModel, requested: GrantTerms, choice:
     creditBudget,
     expiresInDays,
     permissions: [...new Set(permissions)],
+    marginPercent: requested.marginPercent,
   };
 }
 
@@ -187,12 +190,14 @@ export interface StoredTerms {
   readonly creditBudget: string;
   readonly expiresInDays: number;
   readonly permissions: readonly GrantablePermission[];
+  /** Absent in terms that an older process stored. */
+  readonly marginPercent?: number;
 }
 
 export function toStoredTerms({ creditBudget, ...terms }: GrantTerms): StoredTerms {
   return { ...terms, creditBudget: String(creditBudget) };
 }
 
-export function fromStoredTerms({ models, creditBudget, expiresInDays, permissions }: StoredTerms): GrantTerms {
-  return { models, creditBudget: BigInt(creditBudget), expiresInDays, permissions };
+export function fromStoredTerms({ models, creditBudget, expiresInDays, permissions, marginPercent = 0 }: StoredTerms): GrantTerms {
+  return { models, creditBudget: BigInt(creditBudget), expiresInDays, permissions, marginPercent };
 }

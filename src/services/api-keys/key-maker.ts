@@ -21,6 +21,8 @@ export interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" 
   readonly expiresIn: number | null;
   readonly origin?: ApiKeyRow["origin"];
   readonly appKeyId?: string | null;
+  /** Agreed to with the grant; absent: none. */
+  readonly marginPercent?: number;
   readonly resource?: string | null;
   readonly isManagement?: boolean;
   readonly externalId?: string | null;

@@ -14,6 +14,8 @@ export interface App {
   readonly owner: { readonly handle: string; readonly githubUsername: string | null };
   /** Empty: none is registered. */
   readonly redirectUrls: readonly string[];
+  /** Percent that it takes on top of prices, within the operator's bound. */
+  readonly marginPercent: number;
 }
 
 const OWNER = { select: { handle: true, githubUsername: true } } as const;
@@ -23,6 +25,7 @@ export class Apps {
     private readonly database: Database,
     private readonly keyCache: Pick<ApiKeyCache, "hash">,
     private readonly clock: Clock,
+    private readonly marginPercentMax = 0,
   ) {}
 
   /** Finds the app of an app key. Throws BAD_REQUEST, with one message for keys that are not publishable, unknown, expired or revoked. */
@@ -41,10 +44,11 @@ export class Apps {
   async find(where: { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string }): Promise<App | null> {
     const row = await this.database.prisma.apiKey.findUnique({
       where: { ...where, type: "publishable", revokedAt: null },
-      select: { id: true, name: true, redirectUrls: true, expiresAt: true, account: OWNER },
+      select: { id: true, name: true, redirectUrls: true, marginPercent: true, expiresAt: true, account: OWNER },
     });
     if (!row || (row.expiresAt !== null && row.expiresAt <= this.clock.now())) return null;
-    return { id: row.id, name: row.name, owner: row.account, redirectUrls: row.redirectUrls };
+    const marginPercent = Math.min(row.marginPercent, this.marginPercentMax);
+    return { id: row.id, name: row.name, owner: row.account, redirectUrls: row.redirectUrls, marginPercent };
   }
 
   /** Names of apps by key id, ended keys included. Any account may ask, as apps identify themselves to any account. */

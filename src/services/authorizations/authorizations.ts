@@ -240,7 +240,7 @@ export class Authorizations {
     return {
       ...trusted(asking, redirect),
       resource: resource === null ? null : this.readResource(resource),
-      asked: toRequestedTerms((name) => this.parts.catalog.known(ctx.caller, name, "models"), terms),
+      asked: toRequestedTerms((name) => this.parts.catalog.known(ctx.caller, name, "models"), terms, asking.app?.marginPercent ?? 0),
     };
   }
 

@@ -136,6 +136,7 @@ export class DeviceAuthorizations {
       clientAddress: ctx.clientAddress,
       appKeyId: app?.id ?? null,
       scope: parseScope(scope ?? ""),
+      marginPercent: app?.marginPercent ?? 0,
     });
     const userCode = formatUserCode(row.userCode);
     return {
@@ -291,10 +292,9 @@ export class DeviceAuthorizations {
     return this.toView(row, decision.accountId);
   }
 
-  private requestedTermsOf({ scope }: DeviceAuthorizationModel): GrantTerms {
-    return toRequestedTerms((name) => this.deps.catalog.known({ kind: "anonymous" }, name, "models"), {
-      permissions: scope as GrantablePermission[],
-    });
+  private requestedTermsOf({ scope, marginPercent }: DeviceAuthorizationModel): GrantTerms {
+    const requested = { permissions: scope as GrantablePermission[] };
+    return toRequestedTerms((name) => this.deps.catalog.known({ kind: "anonymous" }, name, "models"), requested, marginPercent);
   }
 
   private statusOf({ status, expiresAt }: DeviceAuthorizationModel): DeviceStatus {

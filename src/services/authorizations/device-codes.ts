@@ -63,6 +63,7 @@ export interface NewDeviceAuthorization {
   readonly clientAddress: string;
   readonly appKeyId: string | null;
   readonly scope: readonly string[];
+  readonly marginPercent: number;
 }
 
 export class DeviceCodes {
@@ -105,7 +106,7 @@ export class DeviceCodes {
   private async insert(wanted: NewDeviceAuthorization, deviceCode: string, userCode: string): Promise<DeviceAuthorizationModel | null> {
     const { prisma } = this.database;
     const now = this.clock.now();
-    const { clientAddress, appKeyId, scope } = wanted;
+    const { clientAddress, appKeyId, scope, marginPercent } = wanted;
     const group = addressPrefixOf(clientAddress);
     const id = createId();
     const expiresAt = new Date(now.getTime() + DEVICE_CODE_SECONDS * 1000);
@@ -114,8 +115,8 @@ export class DeviceCodes {
       prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`device-codes ${group.text}`}, 0))`,
       prisma.$executeRaw`
         INSERT INTO device_authorization
-          (id, device_code_hash, user_code, app_key_id, scope, interval_seconds, client_address, created_at, expires_at)
-        SELECT ${id}::uuid, ${this.hash(deviceCode)}, ${userCode}, ${appKeyId}::uuid, ${[...scope]}::text[], ${DEVICE_POLL_SECONDS},
+          (id, device_code_hash, user_code, app_key_id, scope, margin_percent, interval_seconds, client_address, created_at, expires_at)
+        SELECT ${id}::uuid, ${this.hash(deviceCode)}, ${userCode}, ${appKeyId}::uuid, ${[...scope]}::text[], ${marginPercent}, ${DEVICE_POLL_SECONDS},
           ${clientAddress}, ${now}, ${expiresAt}
         WHERE (SELECT count(*) FROM (SELECT FROM device_authorization
             WHERE expires_at > ${now} AND status IN ('pending', 'approved')

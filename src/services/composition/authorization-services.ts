@@ -5,6 +5,7 @@ import type { Addresses } from "../../lib/urls.js";
 import { ProtectedResources } from "../access/protected-resources.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
+import { AppMargins } from "../authorizations/app-margins.js";
 import { Apps } from "../authorizations/apps.js";
 import { AuthorizationCodes } from "../authorizations/authorization-codes.js";
 import { Authorizations } from "../authorizations/authorizations.js";
@@ -24,11 +25,13 @@ export interface AuthorizationParts
   /** Known once the server listens. */
   readonly addresses: () => Addresses;
   readonly readsClientDocuments: boolean;
+  /** The highest margin of an app, in percent. */
+  readonly marginPercentMax: number;
 }
 
-export function createAuthorizationServices({ readsClientDocuments, ...parts }: AuthorizationParts) {
+export function createAuthorizationServices({ readsClientDocuments, marginPercentMax, ...parts }: AuthorizationParts) {
   const { database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses } = parts;
-  const apps = new Apps(database, keyCache, clock);
+  const apps = new Apps(database, keyCache, clock, marginPercentMax);
   const protectedResources = new ProtectedResources(
     () => addresses().baseUrl,
     () => addresses().authUrl,
@@ -59,5 +62,6 @@ export function createAuthorizationServices({ readsClientDocuments, ...parts }: 
   return {
     ...{ apps, authorizations, authorizationCodes, clientDocuments, clientRegistrations, deviceAuthorizations },
     protectedResources,
+    appMargins: new AppMargins(database, marginPercentMax),
   };
 }

@@ -71,3 +71,10 @@ export function earnersOf(
     ...(owner !== undefined && { model: { accountId: owner, source: modelUsed, percent: modelPercent, ...most } }),
   };
 }
+
+/** The margin within a charge, rounded down; undefined: no app takes one. */
+export function marginIn({ app }: Sharing, chargedNanocredits: bigint): bigint | undefined {
+  if (app === undefined) return undefined;
+  const percent = BigInt(app.marginPercent);
+  return (chargedNanocredits * percent) / (PRICE_PERCENT + percent);
+}

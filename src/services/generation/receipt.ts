@@ -1,4 +1,5 @@
 /** The receipt of a finished generation, its cost and course: presented by both faces as headers, usage fields or GraphQL fields. */
+import { toCreditsNumber } from "../../lib/money.js";
 import { quoteStart } from "../../lib/quote-start.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import type { SafetyReport } from "../safety/safety.js";
@@ -35,6 +36,8 @@ export interface Receipt {
   readonly usageSource: UsageSource;
   readonly status: UsageStatus;
   readonly costNanocredits: bigint;
+  /** The part of the cost that is the margin of the key's app; absent: none. */
+  readonly marginNanocredits?: bigint | undefined;
   /** Of an agent: the charges of all its generations until its answer was finished. */
   readonly childCostNanocredits?: bigint | undefined;
   /** The hold before the upstream was called. */
@@ -62,13 +65,14 @@ export interface Receipt {
  */
 export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unknown>> {
   const { generationId, model, modelUsed, upstream, vendorKeyId, attempts, gatewayMs, upstreamMs, responseMs } = receipt;
-  const { firstTokenMs, warnings, cut } = receipt;
+  const { firstTokenMs, warnings, cut, marginNanocredits } = receipt;
   return {
     generation_id: generationId,
     model_used: modelUsed,
     fallback: modelUsed === model ? null : modelUsed,
     upstream,
     ...(vendorKeyId !== null && { vendor_key_id: vendorKeyId }),
+    ...(marginNanocredits !== undefined && { app_margin_usd: toCreditsNumber(marginNanocredits) }),
     ...(attempts.length > 0 && { attempts: attempts.map(toShownAttempt) }),
     gateway_ms: toMicroseconds(gatewayMs),
     upstream_ms: toMicroseconds(upstreamMs),
@@ -91,7 +95,7 @@ function toMicroseconds(milliseconds: number): number {
 
 type Amount = "costNanocredits" | "heldNanocredits";
 /** Left out of stored receipts: the operator's cost, which callers do not see, and the cost of an agent's generations. */
-type Unstored = "childCostNanocredits" | "upstreamCostNanocredits" | "route";
+type Unstored = "childCostNanocredits" | "upstreamCostNanocredits" | "route" | "marginNanocredits";
 
 /**
  * The form in JSON columns: amounts are decimal strings of nanocredits. The cost of an agent's generations is left out, as it was charged
@@ -99,7 +103,8 @@ type Unstored = "childCostNanocredits" | "upstreamCostNanocredits" | "route";
  */
 export type StoredReceipt = Omit<Receipt, Amount | Unstored> & Readonly<Record<Amount, string>>;
 
-export function toStoredReceipt({ childCostNanocredits: _, upstreamCostNanocredits: __, route: ___, ...receipt }: Receipt): StoredReceipt {
+export function toStoredReceipt(all: Receipt): StoredReceipt {
+  const { childCostNanocredits: _, upstreamCostNanocredits: __, route: ___, marginNanocredits: ____, ...receipt } = all;
   return { ...receipt, costNanocredits: receipt.costNanocredits.toString(), heldNanocredits: receipt.heldNanocredits.toString() };
 }
 

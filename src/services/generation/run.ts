@@ -21,6 +21,7 @@ import { servable } from "../safety/features.js";
 import type { Admission } from "./admission.js";
 import { type Answered, attemptInTurn, type CallCandidate, type Hedge } from "./attempt.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
+import { marginIn } from "./earners.js";
 import { type HealthReporter, noteFailure } from "./failures.js";
 import { capToHold, type Metered } from "./metered.js";
 import { chargedRates, type GenerationPlan, openCharge } from "./planned-charge.js";
@@ -297,6 +298,7 @@ export class GenerationRun {
       usageSource: source,
       status,
       costNanocredits: settlement.chargedNanocredits,
+      marginNanocredits: plan.sharing && marginIn(plan.sharing, settlement.chargedNanocredits),
       childCostNanocredits: deps.admission.childCosts.of(plan.model, plan.generationId),
       heldNanocredits,
       meterSource: settlement.meterSource,

@@ -226,7 +226,7 @@ async function createConnections(
   const { prisma } = databaseOf(app);
   const [request, device, integration, userCode] = [uuidv7(), uuidv7(), uuidv7(), createUserCode()];
   const expiresAt = new Date(Date.now() + 600_000);
-  const terms = { ...toStoredTerms({ models: null, creditBudget: 1n, expiresInDays: 1, permissions: [] }) };
+  const terms = { ...toStoredTerms({ models: null, creditBudget: 1n, expiresInDays: 1, permissions: [], marginPercent: 0 }) };
   const asked = { redirectUrl: "https://app.example/cb", appKeyId, terms, state: null, codeChallenge: null };
   await prisma.authorizationRequest.create({ data: { id: request, accountId, sessionId, request: asked, expiresAt } });
   await prisma.deviceAuthorization.create({

@@ -161,6 +161,16 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "POST", path: "/earnings/convert", body: { credits: 0 } },
     graphql: { field: "Mutation.convertEarnings", document: mutation("convertEarnings", "converted"), input: { credits: "0" } },
   },
+  {
+    needs: "manager",
+    refusal: "NOT_FOUND",
+    rest: { method: "PATCH", path: "/apps/:id/margin", body: { marginPercent: 0 } },
+    graphql: {
+      field: "Mutation.setAppMargin",
+      document: mutation("setAppMargin", "marginPercent"),
+      input: { appId: NOBODY, marginPercent: 0 },
+    },
+  },
   { needs: "everyone", graphql: { field: "Query.areCreditsSold", document: "{ areCreditsSold }" } },
   { needs: "everyone", graphql: { field: "Query.creditSales", document: "{ creditSales { currency packs } }" } },
   {

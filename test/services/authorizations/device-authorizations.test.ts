@@ -230,7 +230,7 @@ describe("polling for a device's key", () => {
 
     expect(approved).toMatchObject({
       status: "approved",
-      granted: { models: null, creditBudget: 5n * CREDIT, expiresInDays: 30, permissions: ["profile"] },
+      granted: { models: null, creditBudget: 5n * CREDIT, expiresInDays: 30, permissions: ["profile"], marginPercent: 0 },
     });
     expect(token).toMatchObject({ scope: ["profile"], expiresIn: 30 * 86_400 });
     expect((await app.services.apiKeys.list(ctx, { first: 10 })).items).toMatchObject([{ name: "Device", creditBudget: 5n * CREDIT }]);
@@ -402,7 +402,7 @@ describe("a person", () => {
       userCode: asked.userCode,
       status: "pending",
       app: expect.objectContaining({ id, name: "Notebook" }),
-      asked: { models: null, creditBudget: 5n * CREDIT, expiresInDays: 30, permissions: ["profile"] },
+      asked: { models: null, creditBudget: 5n * CREDIT, expiresInDays: 30, permissions: ["profile"], marginPercent: 0 },
       creditBudgetMax: 5n * CREDIT,
       granted: null,
       clientAddress: "203.0.113.9",

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "device_authorization" ADD COLUMN     "margin_percent" SMALLINT NOT NULL DEFAULT 0;

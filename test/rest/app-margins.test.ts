@@ -1,0 +1,143 @@
+/** Margins of apps: set, agreed to, charged, earned and shown (docs/spec/earnings.md#apps). */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { execute, ok } from "../graphql/client.js";
+import { MyEarningsDocument, SetAppMarginDocument } from "../operations/generated/graphql.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { createMember, type Member, registerModel } from "../support/community-models.js";
+import { findBrokenInvariants } from "../support/invariants.js";
+import { chatChunk, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
+import { formTo, openPage, submitForm } from "../support/pages.js";
+import { type Person, signUp } from "../support/sign-in.js";
+import { json, sse } from "../support/upstream-replies.js";
+import { createClient } from "./client.js";
+
+const REDIRECT = "https://app.example/cb";
+/** In picocredits: 10 prompt and 4 completion tokens are 0.00004 credits. */
+const PRICES = { promptTextPrice: 2_000_000n, completionTextPrice: 5_000_000n };
+const TEXT = "One, two, three, four, five.";
+const BODY = { messages: [{ role: "user", content: "Count from one to five, in English words, with commas." }] };
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp({
+    config: { upstreamAllowHosts: ["127.0.0.1"], earnings: { communityShare: 750_000n, marginPercentMax: 20 } },
+  });
+});
+beforeEach(() => app.upstream.replyAlways(json(chatCompletion({ content: TEXT, usage: wireUsage(10, 4) }))));
+afterAll(async () => {
+  const broken = await findBrokenInvariants(app.database.pool, { isIdle: true });
+  await app.close();
+  expect(broken).toEqual({});
+});
+
+interface Publisher extends Member {
+  readonly appKey: string;
+  readonly appId: string;
+}
+
+async function createPublisher(marginPercent: number): Promise<Publisher> {
+  const owner = await createMember(app, { credits: 0 });
+  const client = createClient(app.baseUrl, owner.key);
+  const { id: appId, key: appKey } = (await client.post("/account/keys", { name: "App", type: "publishable" })).json<{
+    id: string;
+    key: string;
+  }>();
+  const set = await client.request("PATCH", `/account/apps/${appId}/margin`, { body: { marginPercent } });
+  expect(set.json()).toEqual({ app_id: appId, margin_percent: marginPercent });
+  return { ...owner, appKey, appId };
+}
+
+async function createBuyer(cents: bigint): Promise<Person> {
+  const person = await signUp(app);
+  await app.database.pool.query("UPDATE account SET tier = NULL WHERE id = $1", [person.accountId]);
+  await app.services.accounts.balanceOf(person.accountId);
+  const id = randomUUID();
+  const data = { id, accountId: person.accountId, processor: "development", currency: "usd", expiresAt: new Date() };
+  await app.database.prisma.topUp.create({ data: { ...data, nanocredits: cents * 10_000_000n, amountCents: cents } });
+  await app.services.topUps.bookPayment("development", { topUpId: id, cents, currency: "usd" });
+  return person;
+}
+
+async function grantTo({ appKey }: Publisher, person: Person) {
+  const path = `/authorize?${new URLSearchParams({ redirect_url: REDIRECT, app_key: appKey })}`;
+  const page = await openPage(app.baseUrl, path, { cookie: person.cookie });
+  const decided = await submitForm(app.baseUrl, formTo(page, "/authorize"), { cookie: person.cookie, button: ["decision", "approve"] });
+  const key = new URLSearchParams(new URL(decided.location ?? "about:blank").hash.slice(1)).get("api_key") ?? "";
+  return { page: page.text, key };
+}
+
+async function createModel(owner: Member): Promise<string> {
+  const url = `http://127.0.0.1:${app.upstream.port}/v1/chat/completions`;
+  return (await registerModel(app, owner, { visibility: "public", upstreamModel: "theirs", url, ...PRICES })).modelId;
+}
+
+const earningsOf = async ({ key }: Member) => ok(await execute({ ...app, key }, MyEarningsDocument, { first: 5 })).me?.earnings;
+
+describe("an app with a margin", () => {
+  it("shows it on the consent page, charges it on top of the price, and earns it", async () => {
+    const [publisher, modelOwner] = [await createPublisher(20), await createMember(app, { credits: 0 })];
+    const person = await createBuyer(500n);
+    const { page, key } = await grantTo(publisher, person);
+    expect(page).toContain("The app adds 20% to the price of each request");
+    const client = createClient(app.baseUrl, key);
+    const model = await createModel(modelOwner);
+
+    const answer = await client.post("/v1/chat/completions", { model, ...BODY });
+
+    expect(answer.headers.get("x-cost")).toBe("0.000048");
+    expect(answer.headers.get("x-app-margin")).toBe("0.000008");
+    expect(await earningsOf(publisher)).toMatchObject({
+      pending: "0.000008",
+      daily: [{ kind: "APP", source: publisher.appId, requests: 1 }],
+    });
+    expect(await earningsOf(modelOwner)).toMatchObject({ pending: "0.00003", daily: [{ kind: "MODEL", source: model }] });
+    const quoted = (await client.post("/v1/chat/completions?quote=true", { model, max_tokens: 10, ...BODY })).json<{ most: number }>();
+    const plain = (
+      await createClient(app.baseUrl, (await createMember(app)).key).post("/v1/chat/completions?quote=true", {
+        model,
+        max_tokens: 10,
+        ...BODY,
+      })
+    ).json<{ most: number }>();
+    expect(quoted.most / plain.most).toBeCloseTo(1.2, 6);
+  });
+
+  it("earns of streams and of the catalog's models, and of keys below the granted one", async () => {
+    const publisher = await createPublisher(10);
+    const { key } = await grantTo(publisher, await createBuyer(500n));
+    const owner = await createMember(app, { credits: 0 });
+    const model = await createModel(owner);
+    app.upstream.replyAlways(sse([chatChunk({ role: "assistant", content: TEXT }, "stop"), usageChunk(wireUsage(10, 4))]));
+    const streamed = await createClient(app.baseUrl, key).post("/v1/chat/completions", { model, stream: true, ...BODY });
+    expect(streamed.text).toContain('"app_margin_usd":0.000004');
+    app.upstream.replyAlways(null);
+    app.upstream.answer.usage = wireUsage(1, 2);
+    const answer = await createClient(app.baseUrl, key).post("/v1/chat/completions", { model: "acme/dear", max_tokens: 2, ...BODY });
+    expect(answer.headers.get("x-cost")).toBe("2.2");
+
+    expect(await earningsOf(publisher)).toMatchObject({ pending: "0.200004" });
+  });
+
+  it("keeps the agreed margin of granted keys", async () => {
+    const publisher = await createPublisher(5);
+    const { key } = await grantTo(publisher, await createBuyer(500n));
+    ok(await execute({ ...app, key: publisher.key }, SetAppMarginDocument, { input: { appId: publisher.appId, marginPercent: 20 } }));
+    app.upstream.replyAlways(null);
+    app.upstream.answer.usage = wireUsage(1, 1);
+    const answer = await createClient(app.baseUrl, key).post("/v1/chat/completions", { model: "acme/dear", max_tokens: 1, ...BODY });
+    expect(answer.headers.get("x-app-margin")).toBe("0.05");
+  });
+
+  it("may not exceed the operator's bound, nor be of another account's app or of a secret key", async () => {
+    const publisher = await createPublisher(20);
+    const client = createClient(app.baseUrl, publisher.key);
+    const set = (id: string, marginPercent: unknown) => client.request("PATCH", `/account/apps/${id}/margin`, { body: { marginPercent } });
+    const refused = await set(publisher.appId, 21);
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("marginPercent: must be from 0 to 20")]);
+    for (const wrong of [-1, 51, 2.5, "5", null]) expect((await set(publisher.appId, wrong)).status, String(wrong)).toBe(400);
+    expect((await set((await createPublisher(1)).appId, 1)).status).toBe(404);
+    expect((await set(publisher.keyId, 1)).status).toBe(400);
+  });
+});
