@@ -44,6 +44,8 @@ for (const prefix of ["/account", "/api/account"]) {
         expiresAt: expect.stringMatching(/Z$/),
         permissions: ["balance", "usage"],
         creditBudget: 1.5,
+        externalId: null,
+        isManagement: false,
       });
       expect((await client.get("/account/keys")).text).not.toContain(created.key);
     });
@@ -71,6 +73,9 @@ for (const prefix of ["/account", "/api/account"]) {
         app: null,
         resource: null,
         redirectUrls: [],
+        marginPercent: 0,
+        externalId: null,
+        isManagement: false,
       });
     });
 

@@ -6,7 +6,7 @@ import type { ReportedUsage, UsageQuantities } from "../../lib/usage.js";
 import type { BillableQuantities } from "../catalog/pricing.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { GenerationTask } from "./admission.js";
-import type { UsageSource } from "./receipt.js";
+import { joinWarnings, NO_WARNINGS, type UsageSource } from "./receipt.js";
 import type { Candidate } from "./routing/candidate.js";
 
 /** Decided: vocabularies differ, and vendors add instructions. */
@@ -181,3 +181,9 @@ export function judged(reported: BillableQuantities, bound: BillableQuantities):
 
 export const BOUNDED_WARNING =
   "The upstream reported more usage than is plausible for this request: the most that is plausible was charged.";
+
+/** Warnings of a receipt. */
+export function warningsFor(notes: readonly string[], warnings: readonly string[], isBounded: boolean): readonly string[] {
+  if (isBounded) return joinWarnings([BOUNDED_WARNING], notes, warnings);
+  return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
+}

@@ -25,9 +25,9 @@ import { marginIn } from "./earners.js";
 import { type HealthReporter, noteFailure } from "./failures.js";
 import { capToHold, type Metered } from "./metered.js";
 import { chargedRates, type GenerationPlan, openCharge } from "./planned-charge.js";
-import { BOUNDED_WARNING, inputTokensOf, outputTokensOf } from "./plausible.js";
+import { inputTokensOf, outputTokensOf, warningsFor } from "./plausible.js";
 import { giveQuote, refusedWithQuote } from "./quote.js";
-import { joinWarnings, NO_WARNINGS, type Receipt } from "./receipt.js";
+import type { Receipt } from "./receipt.js";
 import { Attempts } from "./routing/attempts.js";
 import { type Candidate, operatorCostOf } from "./routing/candidate.js";
 import { isWatched } from "./routing/router.js";
@@ -394,9 +394,4 @@ export class GenerationRun {
   private recordOf(progress: Progress) {
     return toLedgerRecord(this.plan, progress);
   }
-}
-
-function warningsFor(notes: readonly string[], warnings: readonly string[], isBounded: boolean): readonly string[] {
-  if (isBounded) return joinWarnings([BOUNDED_WARNING], notes, warnings);
-  return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
 }
