@@ -49,6 +49,7 @@ import {
 import { EARNING_VARIABLES, toEarnings } from "./earnings.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
 import { paymentProblems, paymentsEnvironment, toSales } from "./payments.js";
+import { s3Environment, toS3 } from "./s3.js";
 import { DEFAULT_TIERS, tiers } from "./tiers.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, percent, share, url, wholeNumber, workerCount } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
@@ -202,11 +203,7 @@ const environment = z.object({
   DATABASE_URL: url(/^postgres(ql)?:$/, "must be a postgresql:// URL").optional(),
   DATABASE_DIRECT_URL: url(/^postgres(ql)?:$/, "must be a postgresql:// URL").optional(),
   REDIS_URL: url(/^rediss?:$/, "must be a redis:// or rediss:// URL").optional(),
-  S3_ENDPOINT: httpUrl().optional(),
-  S3_REGION: text.default("us-east-1"),
-  S3_BUCKET: text.optional(),
-  S3_ACCESS_KEY_ID: text.optional(),
-  S3_SECRET_ACCESS_KEY: text.optional(),
+  ...s3Environment,
   MEDIA_QUOTA_BYTES: byteCount().default(MEDIA_QUOTA_BYTES_DEFAULT),
   MEDIA_QUOTA_FILES: wholeNumber(0, 999_999_999).default(MEDIA_QUOTA_FILES_DEFAULT),
   REQUEST_BODIES_BYTES: byteCount()
@@ -382,13 +379,6 @@ function missingPartners(values: Values): string[] {
   if (isMediaUrlWhereSessionsAre(urls)) problems.push("MEDIA_URL: must have another host than AUTH_URL, where people are signed in");
   const isAllowed = (host: string) => values.UPSTREAM_ALLOW_HOSTS.includes(host.replace(/^\[(.*)\]$/, "$1"));
   return [...problems, ...paymentProblems(values, isForThisMachineOnly(values), isAllowed)];
-}
-
-function toS3(values: Values): Config["s3"] {
-  const { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = values;
-  if (bucket === undefined) return null;
-  const credentials = accessKeyId !== undefined && secretAccessKey !== undefined ? { accessKeyId, secretAccessKey } : null;
-  return { bucket, endpoint: values.S3_ENDPOINT ?? null, region: values.S3_REGION, credentials };
 }
 
 function toTopUp({ CREDITS_TEXT: text, CREDITS_URL: url }: Values): Config["topUp"] {
