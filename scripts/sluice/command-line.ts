@@ -34,6 +34,7 @@ export const HELP = `Usage: npm run sluice -- <command>
   spend --by person|key|model [--month <YYYY-MM>] [--account <account>] [--limit <number>] [--csv]
                                                       credits of a month (UTC), the present one unless said, with the total; the
                                                       20 highest unless said; --csv prints all as CSV
+  books [--from <time>] [--to <time>] [--csv]         the trial balance of a period: books, movements by kind, totals
   books refused                                       charges that the database refuses, of the process that answers
   books retry                                         tries them once more, and lists what is still refused
   owner key [--revoke-others]                         prints one more key of the owner's account; asks the database, not the gateway
@@ -106,6 +107,7 @@ export type Command =
     }
   | { readonly name: "publisher"; readonly account: string; readonly allowed: boolean }
   | { readonly name: "operator"; readonly account: string; readonly allowed: boolean }
+  | { readonly name: "books"; readonly from: string | null; readonly to: string | null; readonly isCsv: boolean }
   | { readonly name: "books refused" }
   | { readonly name: "books retry" }
   | { readonly name: "owner key"; readonly revokesOthers: boolean }
@@ -264,6 +266,14 @@ const FORMS: Readonly<Record<string, Form>> = {
     takes: () => ["account"],
     read: (_, [account = ""]) => ({ name: "operator", account, allowed: false }),
   },
+  books: {
+    options: { from: { type: "string" }, to: { type: "string" }, csv: { type: "boolean" } },
+    takes: () => [],
+    read: ({ from, to, csv, json }) => {
+      if (csv === true && json === true) throw new UsageError("books prints --json or --csv, not both.");
+      return { name: "books", from: toTime(text(from), "--from"), to: toTime(text(to), "--to"), isCsv: csv === true };
+    },
+  },
   "books refused": { options: {}, takes: () => [], read: () => ({ name: "books refused" }) },
   "books retry": { options: {}, takes: () => [], read: () => ({ name: "books retry" }) },
   "owner key": {
@@ -295,7 +305,7 @@ export function readCommandLine(args: readonly string[]): CommandLine {
   if (args.length === 0 || args[0] === "help" || args.includes("--help") || args.includes("-h")) {
     return { command: { name: "help" }, isJson: false };
   }
-  const words = Object.hasOwn(FORMS, args[0] ?? "") ? 1 : 2;
+  const words = Object.hasOwn(FORMS, args.slice(0, 2).join(" ")) || !Object.hasOwn(FORMS, args[0] ?? "") ? 2 : 1;
   const name = args.slice(0, words).join(" ");
   const form = Object.hasOwn(FORMS, name) ? FORMS[name] : undefined;
   if (!form) throw new UsageError(`There is no command ${JSON.stringify(name)}.`);

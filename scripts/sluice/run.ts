@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
 import { StartError } from "../../src/lib/start-error.js";
 import { showSetup, writeSetup } from "./agents.js";
+import { showBooks } from "./books.js";
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
 import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
 import { endSessions, exportAudit, listAudit, listKeys, makePasswordLink, restore, revokeKey, suspend, takeCredits } from "./operators.js";
@@ -129,6 +130,8 @@ async function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
     }
     case "spend":
       return showSpend(gateway, { ...command, accountId: command.account === null ? null : await resolve(gateway, command.account) });
+    case "books":
+      return showBooks(gateway, command);
     case "books refused":
       return refused(gateway);
     case "books retry":

@@ -13,6 +13,7 @@ import "./types/app-usage.js";
 import "./types/audio.js";
 import "./types/audit.js";
 import "./types/authorizations.js";
+import "./types/books.js";
 import "./types/chat.js";
 import "./types/community-model-mutations.js";
 import "./types/community-models.js";

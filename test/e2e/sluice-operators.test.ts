@@ -99,7 +99,26 @@ it("prints the spend of a month by person, key and model, with the total, and as
   expect((await sluice("spend", "--by", "person", "--month", "2025-01")).out).toBe("Nothing was spent in 2025-01.");
 });
 
+it("prints the trial balance of a period, and as CSV", async () => {
+  const payer = await createPayer(app, { pack: 5n * CREDIT });
+  const all = await sluice("books");
+  expect(all.out).toMatch(/^BOOK +KIND +OPENING +DEBIT +CREDIT +CLOSING\n/);
+  expect(all.out).toMatch(/\npack +0 +\d\S* +\d\S* +\d\S*\n(?: +\w+ .*\n)* +grant +/);
+  expect(all.out).toMatch(/\nTOTAL +(\S+) +\1\s*\nThe books are balanced\. Accounts have \S+ bought and \S+ granted credits now\.$/);
+  const before = await sluice("books", "--to", "2020-01-01T00:00:00Z");
+  expect(before.out).toMatch(/\nTOTAL +0 +0\s*\nThe books are balanced/);
+  const later = await sluice("books", "--from", "2030-01-01T00:00:00Z", "--to", "2031-01-01T00:00:00Z");
+  expect(later.out).toMatch(/\npack +\d\S* +0 +0 +\d\S*\s*\n/);
+  const csv = (await sluice("books", "--csv")).out.split("\r\n");
+  expect(csv[0]).toBe("book,opening,kind,debit,credit,closing");
+  expect(csv).toContainEqual(expect.stringMatching(/^pack,0,grant,0,/));
+  expect(await sluice("books", "--from", "2031-01-01T00:00:00Z")).toMatchObject({ code: 1, error: expect.stringContaining("from") });
+  await closeBooks(app, payer);
+});
+
 it.each([
+  { args: ["books", "--csv", "--json"], error: /not both/ },
+  { args: ["books", "--from", "yesterday"], error: /--from takes a time/ },
   { args: ["spend", "--month", "2026-03"], error: /needs --by person\|key\|model/ },
   { args: ["spend", "--by", "key", "--month", "March"], error: /--month takes a month such as 2026-11/ },
   { args: ["spend", "--by", "key", "--csv", "--json"], error: /not both/ },

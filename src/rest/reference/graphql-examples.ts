@@ -261,6 +261,10 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     mutation("redeemDeviceCode", 'deviceCode: "CODE"', "token { accessToken scope expiresIn } refusal { error interval }"),
   ],
   // Operators
+  [
+    "getTrialBalance",
+    "{\n  trialBalance {\n    debit credit sold granted books { book opening debit credit closing movements { kind debit credit } }\n  }\n}",
+  ],
   ["listMargins", "{\n  margins(by: [MODEL, UPSTREAM]) {\n    modelId upstream requests cost upstreamCost margin\n  }\n}"],
   [
     "listSpend",

@@ -1,9 +1,11 @@
 /** Reports for operators, as JSON and as CSV: spend of all accounts (docs/spec/usage.md#spend), margins, and the audit log. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import { toCreditsNumber } from "../../lib/money.js";
 import type { Page, PageRequest } from "../../lib/pagination.js";
 import { USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
 import { requireOperator } from "../../services/access/permissions.js";
+import { BOOKS, type BookMovement, type BookRow } from "../../services/accounts/books.js";
 import { AUDIT_ACTS, type AuditEntryRow, type AuditFilter, auditFilter } from "../../services/audit/audit-log.js";
 import { queryInteger, queryList, queryTime } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
@@ -65,6 +67,60 @@ const spendReport = json(
     total: z.looseObject(sums).describe("Sums over all groups."),
   }),
 );
+
+const booksQuery = z.object({
+  format: formatQuery,
+  from: queryTime().optional().describe("Entries at or after this ISO 8601 time. Defaults to the beginning of the ledger."),
+  to: queryTime().optional().describe("Entries before this ISO 8601 time. Defaults to now."),
+});
+
+const movement = z.object({ kind: z.string(), debit: credits, credit: credits });
+const trialBalance = json(
+  "TrialBalance",
+  z.object({
+    from: time.nullable(),
+    to: time,
+    books: z.array(
+      z.object({
+        book: z.enum(BOOKS),
+        opening: z.number().describe("The balance before, in credits. Above 0: on the credit side."),
+        debit: credits,
+        credit: credits,
+        closing: z.number().describe("The balance after, in credits."),
+        movements: z.array(movement),
+      }),
+    ),
+    debit: credits,
+    credit: credits,
+    sold: credits.describe("Bought credits that accounts have now."),
+    granted: credits.describe("Granted credits that accounts have now, without those of tiers."),
+  }),
+);
+
+interface BookLine {
+  readonly book: BookRow;
+  readonly movement: BookMovement;
+}
+
+const BOOK_COLUMNS = {
+  book: ({ book }: BookLine) => book.book,
+  opening: ({ book }: BookLine) => book.opening,
+  kind: ({ movement: { kind } }: BookLine) => kind,
+  debit: ({ movement: { debit } }: BookLine) => debit,
+  credit: ({ movement: { credit } }: BookLine) => credit,
+  closing: ({ book }: BookLine) => book.closing,
+} as const satisfies Columns<BookLine>;
+
+function toBook({ book, opening, debit, credit, closing, movements }: BookRow) {
+  return {
+    book,
+    opening: toCreditsNumber(opening),
+    debit: toCreditsNumber(debit),
+    credit: toCreditsNumber(credit),
+    closing: toCreditsNumber(closing),
+    movements: movements.map((each) => ({ kind: each.kind, debit: toCreditsNumber(each.debit), credit: toCreditsNumber(each.credit) })),
+  };
+}
 
 const marginQuery = z.object({
   format: formatQuery,
@@ -139,7 +195,7 @@ const auditList = json(
 export function addOperatorRoutes(
   route: Route,
   endpoint: Endpoint,
-  { spendReports, margins, auditLog }: Pick<Services, "spendReports" | "margins" | "auditLog">,
+  { spendReports, margins, auditLog, books }: Pick<Services, "spendReports" | "margins" | "auditLog" | "books">,
 ): void {
   route("/operator/spend", {
     GET: endpoint({
@@ -156,6 +212,33 @@ export function addOperatorRoutes(
         if (query.format === "json") return toSpend(await spendReports.read(ctx, wanted));
         const spend = await spendReports.readAll(ctx, wanted);
         return sendCsv(exchange, `spend-${spend.month}-by-${by}.csv`, spendPieces(spend));
+      },
+    }),
+  });
+  route("/operator/books", {
+    GET: endpoint({
+      id: "getTrialBalance",
+      tag: "Operators",
+      summary: "Returns the trial balance of the ledger in a period.",
+      description: "CSV has a row for each book and kind of entry.",
+      answer: jsonOr(trialBalance, CSV),
+      requires: requireOperator,
+      query: booksQuery,
+      handler: async (ctx, { query: { format, ...period }, exchange }) => {
+        const balance = await books.trialBalance(ctx, period);
+        if (format === "csv") {
+          const rows = balance.books.flatMap((book) => book.movements.map((movement) => ({ book, movement })));
+          return sendCsv(exchange, "books.csv", [toCsvHeader(BOOK_COLUMNS) + toCsvRows(BOOK_COLUMNS, rows)]);
+        }
+        return {
+          from: balance.from,
+          to: balance.to,
+          books: balance.books.map(toBook),
+          debit: toCreditsNumber(balance.debit),
+          credit: toCreditsNumber(balance.credit),
+          sold: toCreditsNumber(balance.sold),
+          granted: toCreditsNumber(balance.granted),
+        };
       },
     }),
   });

@@ -4,6 +4,7 @@ import type { Clock } from "../../lib/clock.js";
 import type { Ledger } from "../../store/ledger.js";
 import { AccountAdministration } from "../accounts/account-administration.js";
 import type { Accounts } from "../accounts/accounts.js";
+import { Books } from "../accounts/books.js";
 import { CreditGrants } from "../accounts/credit-grants.js";
 import { OWNER_HANDLE } from "../accounts/owner.js";
 import { RefusedSettlements } from "../accounts/refused-settlements.js";
@@ -46,6 +47,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
       directory: infrastructure.routeDirectory,
       states: router,
     }),
+    books: new Books(database, clock),
     margins: new Margins(database, clock),
     spendReports: new SpendReports(database, clock),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),

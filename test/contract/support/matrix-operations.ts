@@ -685,6 +685,12 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Query.owedEarnings", document: "{ owedEarnings { handle } }" },
   },
   { needs: "operator", rest: { method: "GET", path: "/operator/earnings?format=csv" } },
+  {
+    needs: "operator",
+    rest: { method: "GET", path: "/operator/books" },
+    graphql: { field: "Query.trialBalance", document: "{ trialBalance { debit } }" },
+  },
+  { needs: "operator", rest: { method: "GET", path: "/operator/books?format=csv" } },
   { needs: "operator", graphql: { field: "Query.earningFlags", document: "{ earningFlags { handle } }" } },
   {
     needs: "operator",
