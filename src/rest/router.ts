@@ -17,6 +17,7 @@ import { QuotedRoutes } from "./quoting.js";
 import { createRoute, toRequestHandler } from "./route.js";
 import { addAccountRoutes, addLedgerRoutes, addLowBalanceRoutes } from "./routes/account.js";
 import { addAgentRoutes, addAgentSyncRoutes } from "./routes/agents.js";
+import { addAlertRoutes } from "./routes/alerts.js";
 import { addApiKeyRoutes } from "./routes/api-keys.js";
 import { addAudioRoutes, addSpeechRoutes, addTranscriptionRoutes, addTranslationRoutes } from "./routes/audio.js";
 import { addAuthRoutes } from "./routes/auth.js";
@@ -214,6 +215,7 @@ function createRouter(
   addLedgerRoutes(accountRoute, endpoint, services);
   addUsageLimitRoutes(accountRoute, endpoint, services);
   addVendorKeyRoutes(accountRoute, endpoint, services);
+  addAlertRoutes(accountRoute, endpoint, services);
   addTopUpRoutes(accountRoute, endpoint, services);
   addEarningRoutes(accountRoute, endpoint, services);
   addBillingRoutes(accountRoute, endpoint, services);

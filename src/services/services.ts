@@ -25,6 +25,7 @@ import { Repositories } from "./agents/repositories.js";
 import { RunLimits } from "./agents/run-limits.js";
 import { RunTokens } from "./agents/run-tokens.js";
 import { SandboxRunner } from "./agents/sandbox/sandbox-runner.js";
+import { createAlerts } from "./alerts/create-alerts.js";
 import { ApiKeys } from "./api-keys/api-keys.js";
 import { usageModalityOf } from "./catalog/modality.js";
 import { PriceHistory } from "./catalog/price-history.js";
@@ -306,8 +307,9 @@ export function createServices(
   const operatorServices = createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl });
   const { accountSuspensions } = operatorServices;
   const { paymentWork, ...paymentServices } = createPayments({ ...infrastructure, accountSuspensions, clock, log, authUrl }, settings);
+  const { alerts, alertWatch } = createAlerts(infrastructure, clock, log);
   const services = {
-    access,
+    ...{ access, alerts },
     ...operatorServices,
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database, storedExports),
@@ -387,7 +389,7 @@ export function createServices(
   };
   const work = {
     ...{ router, cachedAnswers, inspector, running, storedWork },
-    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure, paymentWork },
+    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure, paymentWork, alertWatch },
   };
   return { services, approvals, ...work, failureRecorder };
 }

@@ -29,6 +29,10 @@ export interface EventChannels {
   "top-up-completed": { readonly accountId: string; readonly topUpId: string };
   /** A top-up was refunded, disputed, or its dispute was won; or an automatic one failed. */
   "top-up-changed": { readonly accountId: string; readonly topUpId: string };
+  /** A payment of a top-up was refused or given up; `reason` is the processor's. */
+  "top-up-failed": { readonly accountId: string; readonly topUpId: string; readonly reason: string };
+  /** An alert was raised that is not silenced. */
+  "alert-raised": { readonly accountId: string; readonly alertId: string };
   /** A hold was refused because of leases of the account: each process releases unused credits. */
   "lease-wanted": { readonly accountId: string };
   /** A limit that renews was created, changed or deleted: callers of the account are reread. */

@@ -62,6 +62,7 @@ export const DOMAINS: readonly string[] = [
   "mcp",
   "agents",
   "webhooks",
+  "alerts",
   "account-data",
   "composition",
 ];

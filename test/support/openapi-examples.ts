@@ -1,4 +1,5 @@
 /** Sends the examples of the OpenAPI document as they stand, to things that were made for them where a path names one. */
+import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import type { OpenApiDocument } from "../../src/rest/openapi/document.js";
 import { createClient } from "../rest/client.js";
@@ -69,6 +70,14 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     return id;
   };
 
+  /** An alert of the owner's. */
+  const alerted = async () => {
+    const { prisma } = app.database;
+    const { id: accountId } = await prisma.account.findFirstOrThrow({ where: { isOperator: true } });
+    const alert = { id: randomUUID(), accountId, kind: "top_up_failed", occurrence: randomUUID(), subjectId: "", details: {} } as const;
+    return (await prisma.alert.create({ data: { ...alert, isSilenced: false, createdAt: new Date() } })).id;
+  };
+
   const respond = async (background: boolean) => (await make("/v1/responses", { background })).id ?? "";
   /** The first item of a conversation. */
   const itemOf = async (path: string) => (await client.get(path.slice(0, path.lastIndexOf("/")))).json<{ first_id: string }>().first_id;
@@ -99,6 +108,7 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     id: async (path) => {
       if (path.includes("/requests/")) return chatted();
       if (path.includes("/top-ups/")) return ((await make("/account/top-ups")) as { top_up?: { id?: string } }).top_up?.id ?? "";
+      if (path.includes("/alerts/")) return alerted();
       if (path.includes("/runs/")) return (await make("/v1/runs")).id ?? "";
       if (path.includes("/apps/")) return (await make("/account/keys", { type: "publishable" })).id ?? "";
       return (await make("/account/keys")).id ?? "";

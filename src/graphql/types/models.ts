@@ -272,6 +272,11 @@ export const Model = ModelRef.implement({
       description: "The change that the owner has scheduled. Null when there is none.",
       resolve: ({ pendingChange }) => pendingChange,
     }),
+    retiresAt: t.expose("retiresAt", {
+      type: "DateTime",
+      nullable: true,
+      description: "When the upstream of the model stops to serve it. Null: not known.",
+    }),
     addedAt: t.expose("addedAt", { type: "DateTime", description: "When the model was added to the catalog." }),
   }),
 });

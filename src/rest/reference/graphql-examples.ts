@@ -49,6 +49,8 @@ const USAGE_LIMIT_FIELDS =
 const VENDOR_KEY_FIELDS = "restId vendor name ending use modelIds refusal";
 const RUN_FIELDS = "restId label status maxCost spent left asked";
 const AUTO_TOP_UP_FIELDS = "isEnabled threshold amount monthlyCap isPending problem nextAttemptAt gaveUpAt";
+const ALERT_FIELDS = "restId kind message subjectId createdAt acknowledgedAt isSilenced";
+const ALERT_RULE_FIELDS = "kind isEnabled percents days minimumSpend";
 const TOP_UP_FIELDS = "restId state credits amount currency createdAt paidAt";
 const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
@@ -140,6 +142,13 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ],
   ["listInvoices", me("invoices(first: 20) { number status amount currency issuedAt url pdfUrl }")],
   ["createBillingPortal", "mutation { createBillingPortal(input: {}) { url } }"],
+  ["listAlerts", me(`alerts(first: 20) { nodes { ${ALERT_FIELDS} } pageInfo { endCursor } }`)],
+  ["acknowledgeAlert", mutation("acknowledgeAlert", 'id: "ID"', `alert { ${ALERT_FIELDS} }`)],
+  ["listAlertRules", me(`alertRules { ${ALERT_RULE_FIELDS} }`)],
+  ["updateAlertRule", mutation("updateAlertRule", "kind: BUDGET_REACHED, percents: [50, 90]", `alertRule { ${ALERT_RULE_FIELDS} }`)],
+  ["listAlertSilences", me("alertSilences { kind subjectId until }")],
+  ["silenceAlerts", mutation("silenceAlerts", "kind: KEY_UNUSED", "alertSilence { kind subjectId until }")],
+  ["unsilenceAlerts", mutation("unsilenceAlerts", "kind: KEY_UNUSED", "kind")],
   ["listSessions", me("sessions(first: 20) { nodes { restId createdAt userAgent isCurrent } }")],
   ["revokeSession", mutation("revokeSession", 'id: "ID"', "session { restId }")],
   ["revokeOtherSessions", "mutation { revokeOtherSessions(input: {}) { ended } }"],
@@ -151,6 +160,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["endRun", mutation("endRun", 'id: "ID"', `run { ${RUN_FIELDS} }`)],
   ["approveRun", mutation("approveRun", 'id: "ID", amount: "0.25"', `run { ${RUN_FIELDS} }`)],
   ["listKeys", me(`apiKeys(first: 20) { nodes { ${KEY_FIELDS} } pageInfo { endCursor } }`)],
+  ["getKey", `{\n  node(id: "ID") {\n    ... on ApiKey { ${KEY_FIELDS} }\n  }\n}`],
   ["createKey", mutation("createApiKey", 'name: "My key", creditBudget: "5"', `key apiKey { ${KEY_FIELDS} }`)],
   ["updateKey", mutation("updateApiKey", 'id: "ID", name: "New name"', `apiKey { ${KEY_FIELDS} }`)],
   ["revokeKey", mutation("revokeApiKey", 'id: "ID"', "apiKey { restId }")],

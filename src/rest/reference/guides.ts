@@ -64,6 +64,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/usage.md",
       "spec/requests.md",
       "spec/webhooks.md",
+      "spec/alerts.md",
       "spec/media.md",
       "spec/safety.md",
       "spec/connected-apps.md",

@@ -214,6 +214,9 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
   await transaction.signInMethod.deleteMany({ where });
   await transaction.webhookEndpoint.deleteMany({ where });
   await transaction.preset.deleteMany({ where });
+  await transaction.alert.deleteMany({ where });
+  await transaction.alertRule.deleteMany({ where });
+  await transaction.alertSilence.deleteMany({ where });
   await transaction.vendorKey.deleteMany({ where });
   await transaction.usageLimit.deleteMany({ where });
   const models = await transaction.communityModel.findMany({ where, select: { id: true } });

@@ -102,6 +102,8 @@ export interface Model {
   /** Milliseconds without a first token until a stream is asked of a second route too; null: never. */
   readonly hedgeAfterMs: number | null;
   readonly addedAt: Date;
+  /** When its upstream stops to serve it. Null: not known. */
+  readonly retiresAt: Date | null;
   readonly requiredSafetyFeatures: readonly SafetyFeature[];
   /** Registered by an account, with the handle `owner`. */
   readonly isCommunity: boolean;
@@ -164,6 +166,7 @@ export interface ModelDefinition {
   /** Ids or aliases. */
   readonly fallbacks?: readonly string[] | undefined;
   readonly addedAt?: Date | undefined;
+  readonly retiresAt?: Date | undefined;
   readonly requiredSafetyFeatures?: readonly SafetyFeature[] | undefined;
 }
 
@@ -233,6 +236,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding, fi
     routing: definition.routing ?? "weight",
     hedgeAfterMs: definition.hedgeAfterMs ?? null,
     addedAt: definition.addedAt ?? FIRST_EDITION,
+    retiresAt: definition.retiresAt ?? null,
     requiredSafetyFeatures: definition.requiredSafetyFeatures ?? [],
     isCommunity: false,
     isAgent: false,

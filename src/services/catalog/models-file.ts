@@ -120,6 +120,7 @@ const modelEntry = z.strictObject({
   default: z.boolean().optional(),
   fallbacks: unique(name).max(FALLBACKS_MAX).optional(),
   addedAt: z.union([z.iso.date(), z.iso.datetime()]).optional(),
+  retiresAt: z.union([z.iso.date(), z.iso.datetime()]).optional(),
 });
 
 const modelsFile = z.strictObject({ upstreams: z.array(upstreamEntry).default([]), models: z.array(modelEntry).default([]) });
@@ -240,7 +241,7 @@ function resolveSecret(apiKey: string, at: string, readEnv: ReadEnv, problems: s
 }
 
 function toDefinition(entry: ModelEntry): ModelDefinition {
-  const { upstream: _, upstreamModel: __, dialect: ___, default: isDefault, flags, addedAt, routing, ...same } = entry;
+  const { upstream: _, upstreamModel: __, dialect: ___, default: isDefault, flags, addedAt, retiresAt, routing, ...same } = entry;
   return {
     ...same,
     ...toRouting(routing),
@@ -248,6 +249,7 @@ function toDefinition(entry: ModelEntry): ModelDefinition {
     isDefault,
     isAlpha: flags?.alpha,
     addedAt: addedAt === undefined ? undefined : new Date(addedAt),
+    retiresAt: retiresAt === undefined ? undefined : new Date(retiresAt),
   };
 }
 

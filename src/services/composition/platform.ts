@@ -61,6 +61,7 @@ export async function openPlatform(
     usageRoller,
     accountErasure,
     paymentWork,
+    alertWatch,
     failureRecorder,
   } = created;
   watchPlatform(metrics, infrastructure, created);
@@ -80,6 +81,7 @@ export async function openPlatform(
   accountErasure.start();
   services.bookkeepingWork.open();
   paymentWork.start();
+  alertWatch.start();
   services.priceHistory.start();
   failureRecorder.start();
   return {
@@ -102,6 +104,7 @@ export async function openPlatform(
       await accountErasure.close();
       await services.bookkeepingWork.close();
       await paymentWork.close();
+      await alertWatch.close();
       await services.priceHistory.close();
       await services.integrations.close();
       await upstreams.close();

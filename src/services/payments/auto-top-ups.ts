@@ -147,6 +147,7 @@ export class AutoTopUps {
     if (!failed) return;
     log.warn({ accountId, topUpId, failures: failed.failures, isGivenUp: failed.gaveUpAt !== null }, "an automatic top-up failed");
     events.publish("top-up-changed", { accountId, topUpId });
+    events.publish("top-up-failed", { accountId, topUpId, reason });
   }
 
   private lookSoon(): void {

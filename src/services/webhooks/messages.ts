@@ -5,7 +5,7 @@ import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
 import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../usage/usage.js";
 
-export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked", "run.asked"] as const;
+export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked", "run.asked", "alert.raised"] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 /** Sent when the owner asks for it, also to an endpoint that listens to other events. */
 export const TEST_EVENT = "webhook.test";

@@ -156,6 +156,8 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "earning-recorded": z.object({ accountId: z.string(), generationId: z.string(), share: z.enum(["app", "model"]) }),
   "top-up-completed": z.object({ accountId: z.string(), topUpId: z.string() }),
   "top-up-changed": z.object({ accountId: z.string(), topUpId: z.string() }),
+  "top-up-failed": z.object({ accountId: z.string(), topUpId: z.string(), reason: z.string() }),
+  "alert-raised": z.object({ accountId: z.string(), alertId: z.string() }),
   "lease-wanted": z.object({ accountId: z.string() }),
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),
   "balance-low": z.object({ accountId: z.string(), balance: z.string(), threshold: z.string(), since: z.string() }),

@@ -66,6 +66,7 @@ const TYPES = {
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
   Earning: { needs: "balance", edges: {} },
   CreditTopUp: { needs: "balance", edges: {} },
+  Alert: { needs: "usage", edges: {} },
   Preset: { needs: "manager", edges: {} },
   UsageLimit: { needs: "manager", edges: { raise: "none", usage: "shown" } },
   VendorKey: { needs: "manager", edges: {} },
@@ -124,8 +125,8 @@ export async function createThings(
 ): Promise<(caller: MatrixCaller) => Thing[]> {
   const { prisma } = databaseOf(app);
   const { handle } = await prisma.account.findUniqueOrThrow({ where: { id: accountId } });
-  const [appKey, endpoint, delivery, failed, preset, vendorKey, topUp, usageLimit] = Array.from({ length: 8 }, () => uuidv7()) as [
-    ...[string, string, string, string, string, string, string, string],
+  const [appKey, endpoint, delivery, failed, preset, vendorKey, topUp, usageLimit, alert] = Array.from({ length: 9 }, () => uuidv7()) as [
+    ...[string, string, string, string, string, string, string, string, string],
   ];
   const share = { kind: "model", payerId: uuidv7(), source: "community/other/model", day: new Date("2026-11-28") } as const;
   const { id: earning } = await prisma.earning.create({
@@ -134,6 +135,12 @@ export async function createThings(
   });
   await prisma.topUp.create({
     data: { id: topUp, accountId, processor: "development", nanocredits: 1n, currency: "usd", amountCents: 1n, expiresAt: new Date() },
+  });
+  await prisma.alert.create({
+    data: {
+      ...{ id: alert, accountId, kind: "key_unused", occurrence: alert, subjectId: alert, details: {}, isSilenced: false },
+      createdAt: new Date(),
+    },
   });
   await prisma.preset.create({ data: { id: preset, accountId, name: preset, parameters: {} } });
   await prisma.vendorKey.create({
@@ -192,6 +199,7 @@ export async function createThings(
     toThing("a webhook", "WebhookEndpoint", endpoint),
     toThing("a share of a charge", "Earning", earning),
     toThing("a top-up", "CreditTopUp", topUp),
+    toThing("an alert", "Alert", alert),
     toThing("a preset", "Preset", preset),
     toThing("a usage limit", "UsageLimit", usageLimit),
     toThing("a vendor key", "VendorKey", vendorKey),

@@ -253,6 +253,56 @@ export const OPERATIONS: readonly Operation[] = [
   { needs: "any", graphql: { field: "Account.currentApiKey", document: me("currentApiKey { id name permissions }") } },
   { needs: "key", rest: { method: "GET", path: "/key/usage" } },
   {
+    needs: "usage",
+    rest: { method: "GET", path: "/alerts" },
+    graphql: { field: "Account.alerts", document: me("alerts { totalCount }") },
+  },
+  {
+    needs: "usage",
+    rest: { method: "GET", path: "/alert-rules" },
+    graphql: { field: "Account.alertRules", document: me("alertRules { kind }") },
+  },
+  {
+    needs: "usage",
+    rest: { method: "GET", path: "/alert-silences" },
+    graphql: { field: "Account.alertSilences", document: me("alertSilences { kind }") },
+  },
+  {
+    needs: "manager",
+    refusal: "NOT_FOUND",
+    rest: { method: "POST", path: "/alerts/:id/acknowledge" },
+    graphql: { field: "Mutation.acknowledgeAlert", document: mutation("acknowledgeAlert", "alert { id }"), input: { id: NOBODY } },
+  },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "PATCH", path: "/alert-rules/:id", body: { days: 1 } },
+    graphql: {
+      field: "Mutation.updateAlertRule",
+      document: mutation("updateAlertRule", "alertRule { kind }"),
+      input: { kind: "TOP_UP_FAILED", days: 1 },
+    },
+  },
+  {
+    needs: "manager",
+    rest: { method: "POST", path: "/alert-silences", body: { kind: "key_unused" } },
+    graphql: {
+      field: "Mutation.silenceAlerts",
+      document: mutation("silenceAlerts", "alertSilence { kind }"),
+      input: { kind: "KEY_UNUSED" },
+    },
+  },
+  {
+    needs: "manager",
+    refusal: "NOT_FOUND",
+    rest: { method: "POST", path: "/alert-silences/end", body: { kind: "top_up_failed" } },
+    graphql: {
+      field: "Mutation.unsilenceAlerts",
+      document: mutation("unsilenceAlerts", "kind"),
+      input: { kind: "TOP_UP_FAILED" },
+    },
+  },
+  {
     needs: "manager",
     rest: { method: "GET", path: "/keys" },
     graphql: { field: "Account.apiKeys", document: me("apiKeys(first: 1) { edges { node { id } } }") },

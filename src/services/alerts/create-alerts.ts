@@ -1,0 +1,31 @@
+/** Composes alerts. */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { Leases } from "../credits/leases.js";
+import { AlertWatch } from "./alert-watch.js";
+import { Alerts } from "./alerts.js";
+import { KeyAlerts } from "./key-alerts.js";
+import { ModelAlerts } from "./model-alerts.js";
+import { AlertRaiser } from "./raiser.js";
+import { SpendAlerts } from "./spend-alerts.js";
+
+export interface AlertParts {
+  readonly database: Database;
+  readonly events: Events;
+  readonly leases: Pick<Leases, "fold">;
+  readonly catalog: Pick<Catalog, "models">;
+}
+
+export function createAlerts({ database, events, leases, catalog }: AlertParts, clock: Clock, log: Logger) {
+  const raiser = new AlertRaiser(database, events, clock);
+  const keys = new KeyAlerts(database, raiser, leases, clock);
+  const spend = new SpendAlerts(database, raiser, clock);
+  const models = new ModelAlerts(database, raiser, catalog, clock);
+  return {
+    alerts: new Alerts(database, events, clock),
+    alertWatch: new AlertWatch({ database, events, raiser, keys, spend, models, clock, log }),
+  };
+}
