@@ -11,6 +11,7 @@ import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { kindOf } from "./draft.js";
+import { Earnings } from "./earnings.js";
 import { Health } from "./health.js";
 import { KIND_LABELS } from "./labels.js";
 import { useModelChanges } from "./live.js";
@@ -51,6 +52,7 @@ function MyModels() {
       actions={create}
     >
       {me && !me.isPublisher && <HowToPublish handle={me.handle} />}
+      <Earnings />
       <Card>
         <QueryView answer={answer} loading={<Loading rows={5} height={36} />}>
           {({ me }) => {
