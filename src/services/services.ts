@@ -170,7 +170,9 @@ export function createServices(
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
   const accounts = new Accounts(database, refills, leases);
   const usage = new UsageRecords(database, clock);
-  const credits = new Credits(settler, known, refills, new RefusedFunds(database, settings.topUp), leases, infrastructure.claims);
+  const creditsPage = () => (settings.payments === "off" ? null : `${addresses().authUrl}/dashboard/credits`);
+  const funds = new RefusedFunds(database, settings.topUp, creditsPage);
+  const credits = new Credits(settler, known, refills, funds, leases, infrastructure.claims);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));

@@ -161,7 +161,10 @@ describe("how to get credits", () => {
       const refused = await chat(told, { key } as Payer, { model: "acme/dear", max_tokens: 2 });
 
       const { error } = (await refused.json()) as { error: { message: string; details: object } };
-      expect([refused.status, error.details]).toEqual([402, { bound: "balance", required: "2", available: "1", topUp }]);
+      expect([refused.status, error.details]).toEqual([
+        402,
+        { bound: "balance", required: "2", available: "1", topUp, topUpUrl: expect.stringContaining("/dashboard/credits") },
+      ]);
       expect(error.message).toBe(
         "The account's balance does not cover the estimated cost of this request (2 credits needed, 1 available): " +
           `set a smaller max_tokens or ${advice}`,

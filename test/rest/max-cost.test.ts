@@ -68,6 +68,7 @@ describe("a request with a maximum cost", () => {
       expect([outcome.code, outcome.status]).toEqual(["MAX_COST_EXCEEDED", operation.face === "REST" ? 402 : 200]);
       expect(outcome.text).toContain(operation.face === "REST" ? '"param":"max_cost"' : '"param":"maxCost"');
       expect(outcome.text).toContain('"bound":"max_cost"');
+      expect(outcome.text).toMatch(/"topUpUrl":"http[^"]*\/dashboard\/credits"/);
       if (operation.kind !== "realtime") expect(outcome.text).toContain('"currency":"credits"');
     }
     expect(calls()).toBe(before);

@@ -16,7 +16,7 @@ const [GATEWAY, LOGIN, MEDIA] = ["gateway.example", "login.example", "media.exam
 const ME = { query: textOf(WhoAmIDocument) };
 /** Accounts, and the pages on which people sign in and decide. */
 const ANSWERED_WHERE_PEOPLE_SIGN_IN =
-  /^\/(?:account|sign-in|sign-up|sign-out|home|sessions|password|set-password|authorize|device|integrations|checkout|api\/auth|api\/device|api\/oauth|\.well-known)(?:\/|$)/;
+  /^\/(?:account|sign-in|sign-up|sign-out|home|sessions|password|set-password|authorize|device|integrations|checkout|receipt|api\/auth|api\/device|api\/oauth|\.well-known)(?:\/|$)/;
 
 let app: TestApp;
 let person: Person;

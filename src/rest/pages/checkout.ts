@@ -50,6 +50,22 @@ ${NO_DEFAULT}
   return { title, body };
 }
 
+interface ReceiptPage {
+  readonly receipt: Awaited<ReturnType<Services["developmentCheckout"]["receipt"]>>;
+  readonly base: string;
+}
+
+function receiptPage({ receipt: { topUp, handle, number }, base }: ReceiptPage): Page {
+  const amount = (cents: bigint) => `${formatCents(cents)} ${topUp.currency.toUpperCase()}`;
+  const body = html`<h1>Receipt ${number}</h1>
+<dl><dt>Account</dt><dd>${handle}</dd><dt>Paid</dt><dd>${moment(topUp.paidAt ?? topUp.createdAt)}</dd>
+<dt>Credits</dt><dd>${formatNanocredits(topUp.nanocredits)}</dd><dt>Total</dt><dd>${amount(topUp.amountCents)}</dd>
+${topUp.refundedCents > 0n ? html`<dt>Refunded</dt><dd>${amount(topUp.refundedCents)}</dd>` : ""}</dl>
+<p class="note">This is a receipt of the development checkout. No money moved.</p>
+<p><a href="${base}/dashboard/credits">Back to your credits</a></p>`;
+  return { title: `Receipt ${number}`, body };
+}
+
 /** A malformed link is treated as a wrong one. */
 const link = z.string().max(SIGNED_LINK_CHARS_MAX).catch("");
 const checkoutQuery = z.object({ token: link });
@@ -58,6 +74,12 @@ const decisionForm = z.object({ decision: z.enum(["pay", "cancel"]), token: link
 type Needed = Pick<Services, "developmentCheckout" | "topUps">;
 
 export function addCheckoutPage(route: Route, page: PageEndpoint, { developmentCheckout, topUps }: Needed): void {
+  route("/receipt", {
+    GET: page({
+      query: checkoutQuery,
+      handler: async (_ctx, { query: { token }, base }) => receiptPage({ receipt: await developmentCheckout.receipt(token), base }),
+    }),
+  });
   route("/checkout", {
     GET: page({
       query: checkoutQuery,

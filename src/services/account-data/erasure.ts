@@ -80,6 +80,8 @@ export class AccountErasure {
     await prisma.idempotentRequest.updateMany({ where: { ...isKept, status: "done" }, data: { expiresAt: now } });
     await prisma.storedResponse.deleteMany({ where: { accountId } });
     await prisma.conversation.deleteMany({ where: { accountId } });
+    await prisma.autoTopUp.deleteMany({ where: { accountId } });
+    await prisma.paymentCustomer.deleteMany({ where: { accountId } });
     await prisma.$queryRaw`SELECT credit_forfeit(${createId()}::uuid, ${accountId}::uuid)`;
     if (isBusy) return false;
     await this.disconnect(accountId);

@@ -13,6 +13,7 @@ import { requireSession } from "../access/permissions.js";
 import { PRICE_FIELDS } from "../catalog/pricing.js";
 import { vendorKeyIdOf } from "../catalog/route.js";
 import { isMediaFileId } from "../files/media-links.js";
+import { formatCents } from "../payments/money.js";
 import { USAGE_ROW } from "../usage/usage.js";
 import { formatAmount } from "../usage-limits/usage-limits.js";
 import { EXPORT_CONTENT_PAGE_MAX, EXPORT_PAGE_MAX } from "./limits.js";
@@ -32,6 +33,7 @@ export type ExportSection =
   | "presets"
   | "vendor_keys"
   | "usage_limits"
+  | "top_ups"
   | "stored_responses"
   | "conversations"
   | "models";
@@ -212,6 +214,20 @@ const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conv
       const amounts = { amount: formatAmount(row.metric, amount), raiseAmount: formatAmount(row.metric, raiseAmount) };
       return created({ ...row, ...amounts });
     });
+  },
+  top_ups: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page);
+    const rows = await prisma.topUp.findMany({ where: { accountId, ...where }, omit: { accountId: true }, ...query });
+    return rows.map(({ nanocredits, amountCents, chargedCents, refundedCents, disputedCents, ...row }) =>
+      created({
+        ...{ ...row, credits: formatNanocredits(nanocredits), amount: formatCents(amountCents) },
+        ...{
+          charged: chargedCents && formatCents(chargedCents),
+          refunded: formatCents(refundedCents),
+          disputed: formatCents(disputedCents),
+        },
+      }),
+    );
   },
   models: async ({ prisma }, accountId, page) => {
     const { where, ...query } = newestFirst(page);

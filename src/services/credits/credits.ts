@@ -26,7 +26,7 @@ import { SpendingBudgets } from "./spending-budgets.js";
 import type { TierRefills } from "./tiers.js";
 
 export class Credits {
-  private readonly budgets = new SpendingBudgets();
+  private readonly budgets: SpendingBudgets;
 
   constructor(
     private readonly settler: Settler,
@@ -35,7 +35,9 @@ export class Credits {
     private readonly funds: RefusedFunds,
     private readonly leases: Leases,
     private readonly claims: LimitClaims | null = null,
-  ) {}
+  ) {
+    this.budgets = new SpendingBudgets(() => funds.topUpUrl);
+  }
 
   open(request: ChargeRequest): OpenCharge {
     // The hold is refused while the database is unavailable.

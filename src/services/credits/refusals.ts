@@ -54,7 +54,7 @@ export async function toRefusal(
 ): Promise<AppError> {
   switch (outcome.outcome) {
     case "free_spend_exhausted":
-      return freeSpendRefusal(outcome, requested, request, funds.topUp);
+      return freeSpendRefusal(outcome, requested, request, funds);
     case "key_budget_exhausted":
       return keyRefusal(outcome, requested, request, funds);
     case "duplicate":
@@ -73,11 +73,9 @@ async function balanceRefusal(
   const { payer, paidOnly } = request;
   const free = paidOnly ? await known(funds.bought(payer.accountId)) : available;
   const whose = paidOnly ? "What the account has bought, which is all that pays for this model," : "The account's balance";
-  const { topUp } = funds;
+  const { topUp, topUpUrl } = funds;
   return refuse("INSUFFICIENT_BALANCE", "balance", whose, topUpAdvice(topUp), {
-    topUp,
-    requested,
-    request,
+    ...{ topUp, topUpUrl, requested, request },
     free: payer.seesBalance ? free : null,
   });
 }
@@ -94,8 +92,7 @@ async function keyRefusal(
   const whose = isOwn ? "The key's remaining budget" : "The remaining budget of a key that this key was made with";
   const bound = isOwn ? "key_budget" : "parent_key_budget";
   return refuse("KEY_BUDGET_EXHAUSTED", bound, whose, "use a key with a larger budget.", {
-    requested,
-    request,
+    ...{ requested, request, topUpUrl: funds.topUpUrl },
     free: request.payer.run ? null : keyAvailable,
   });
 }
@@ -105,7 +102,7 @@ function freeSpendRefusal(
   { available }: LedgerOutcome,
   { amount }: RequestedHold,
   { payer }: RefusedRequest,
-  topUp: TopUp | null,
+  { topUp, topUpUrl }: RefusedFunds,
 ): AppError {
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1)).toISOString();
@@ -119,6 +116,7 @@ function freeSpendRefusal(
     ...(payer.seesBalance && toAvailable(available)),
     resetsAt,
     ...(topUp && { topUp }),
+    ...(topUpUrl !== null && { topUpUrl }),
   };
   return new AppError("INSUFFICIENT_BALANCE", message, { details });
 }
@@ -126,6 +124,8 @@ function freeSpendRefusal(
 interface Amounts {
   /** Null: not configured, or no remedy. */
   readonly topUp?: TopUp | null;
+  /** Null: credits are not sold. */
+  readonly topUpUrl: string | null;
   readonly requested: RequestedHold;
   readonly request: RefusedRequest;
   /** Null: hidden or unknown. */
@@ -133,7 +133,7 @@ interface Amounts {
 }
 
 function refuse(code: ErrorCode, bound: SpendingBound, whose: string, remedy: string, amounts: Amounts): AppError {
-  const { requested, request, free, topUp = null } = amounts;
+  const { requested, request, free, topUp = null, topUpUrl } = amounts;
   const { amount, isMore } = requested;
   const required = formatNanocredits(amount);
   const isText = request.record.modality === "text";
@@ -142,7 +142,8 @@ function refuse(code: ErrorCode, bound: SpendingBound, whose: string, remedy: st
   const there = free === null ? "" : `, ${formatNanocredits(positive(free))} available`;
   const isUnstated = isText && request.most !== undefined && !isMore;
   const advice = isUnstated ? "set max_tokens" : isText && !isMore ? "set a smaller max_tokens" : "ask for less";
-  const details = { bound, required, ...(free !== null && toAvailable(free)), ...(topUp && { topUp }) };
+  const amountsKnown = { required, ...(free !== null && toAvailable(free)) };
+  const details = { bound, ...amountsKnown, ...(topUp && { topUp }), ...(topUpUrl !== null && { topUpUrl }) };
   return new AppError(code, `${whose} does not cover ${what} (${needs}${there}): ${advice} or ${remedy}`, { details });
 }
 

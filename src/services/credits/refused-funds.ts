@@ -6,7 +6,13 @@ export class RefusedFunds {
   constructor(
     private readonly database: Database,
     readonly topUp: TopUp | null,
+    private readonly creditsPage: () => string | null = () => null,
   ) {}
+
+  /** Address of the page where credits are bought, as it is in the details of every 402. Null: they are not sold here. */
+  get topUpUrl(): string | null {
+    return this.creditsPage();
+  }
 
   /** Nanocredits; null: the key has no budget of its own, and draws on an ancestor's. */
   async ownBudget(apiKeyId: string): Promise<bigint | null> {

@@ -23,6 +23,9 @@ export class SpendingBudgets {
   /** By request with a limit, as long as it exists. */
   private readonly requests = new WeakMap<MaxCost, CostBudget>();
 
+  /** `topUpUrl`: of RefusedFunds. */
+  constructor(private readonly topUpUrl: () => string | null) {}
+
   /** Null: no limit. */
   of({ payer: { run }, maxCost, isFree }: Pick<ChargeRequest, "payer" | "maxCost" | "isFree">): SpendingBudget | null {
     if (isFree) return null;
@@ -35,7 +38,7 @@ export class SpendingBudgets {
     if (maxCost === null) return null;
     const known = this.runs.get(parentRequestId);
     if (known) return known;
-    const budget = new CostBudget(maxCost, RUN);
+    const budget = new CostBudget(maxCost, RUN, this.topUpUrl);
     this.runs.set(parentRequestId, budget);
     return budget;
   }
@@ -43,7 +46,7 @@ export class SpendingBudgets {
   private ofRequest(maxCost: MaxCost): CostBudget {
     const known = this.requests.get(maxCost);
     if (known) return known;
-    const budget = new CostBudget(maxCost.nanocredits, REQUEST);
+    const budget = new CostBudget(maxCost.nanocredits, REQUEST, this.topUpUrl);
     this.requests.set(maxCost, budget);
     return budget;
   }
@@ -90,6 +93,7 @@ export class CostBudget implements SpendingBudget {
   constructor(
     private readonly limit: bigint,
     private readonly kind: BudgetKind,
+    private readonly topUpUrl: () => string | null,
   ) {}
 
   /** All or nothing. */
@@ -127,7 +131,8 @@ export class CostBudget implements SpendingBudget {
     const { bound, code, param, explain } = this.kind;
     const amounts = { limit: this.limit, spent: this.spent, held: this.held, required: amount, available: this.left };
     const { limit, spent, held, required, available } = decimal(amounts);
-    const details = { bound, required, available, maxCost: limit, spent, held };
+    const topUpUrl = this.topUpUrl();
+    const details = { bound, required, available, maxCost: limit, spent, held, ...(topUpUrl !== null && { topUpUrl }) };
     return new AppError(code, explain({ limit, spent, held, required }), { param, details });
   }
 

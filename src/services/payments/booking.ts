@@ -93,7 +93,7 @@ export class TopUpBooking {
       const taken = await this.take(id, row, amount, note, transaction);
       await transaction.topUpReversal.create({
         data: {
-          ...reversal(id, row, "refund", null),
+          ...reversal(id, row, "refund", null, this.deps.clock.now()),
           amountCents: total - row.refundedCents,
           nanocredits: amount,
           movedNanocredits: taken,
@@ -118,7 +118,12 @@ export class TopUpBooking {
       await transaction.topUp.update({ where: { id: topUpId }, data: { disputedCents: row.disputedCents + part } });
       const taken = await this.take(id, row, amount, `dispute ${dispute}`, transaction);
       await transaction.topUpReversal.create({
-        data: { ...reversal(id, row, "dispute", dispute), amountCents: part, nanocredits: amount, movedNanocredits: taken },
+        data: {
+          ...reversal(id, row, "dispute", dispute, this.deps.clock.now()),
+          amountCents: part,
+          nanocredits: amount,
+          movedNanocredits: taken,
+        },
       });
       return true;
     });
@@ -144,7 +149,7 @@ export class TopUpBooking {
         await this.deps.ledger.purchase(purchase, transaction);
       }
       await transaction.topUpReversal.create({
-        data: { ...reversal(id, row, "dispute_won", dispute), amountCents, nanocredits, movedNanocredits: moved },
+        data: { ...reversal(id, row, "dispute_won", dispute, this.deps.clock.now()), amountCents, nanocredits, movedNanocredits: moved },
       });
       return lost !== undefined;
     });
@@ -203,8 +208,9 @@ function reversal(
   { id: topUpId, accountId }: TopUpModel,
   kind: "refund" | "dispute" | "dispute_won",
   reference: string | null,
+  createdAt: Date,
 ) {
-  return { id, topUpId, accountId, kind, reference };
+  return { id, topUpId, accountId, kind, reference, createdAt };
 }
 
 /** The next attempt may begin at once. */

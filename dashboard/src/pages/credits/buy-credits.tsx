@@ -1,23 +1,18 @@
-/** Buys credits at the gateway's payment processor. */
+/** Buys credits at the gateway's payment processor: a pack or any amount. */
 import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { useMutation, useQuery } from "urql";
-import { CreateCheckoutDocument, CreditsOfferDocument } from "../../client/generated/graphql.js";
+import { useMutation } from "urql";
+import { CreateCheckoutDocument, type CreditsOfferQuery } from "../../client/generated/graphql.js";
+import { formatCredits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Failure } from "../../ui/states.js";
 
-const AMOUNTS = ["5", "10", "25", "100"];
+export type Offer = NonNullable<CreditsOfferQuery["creditSales"]>;
 
-/** Nothing on a gateway that sells no credits. */
-export function BuyCredits() {
-  const [{ data }] = useQuery({ query: CreditsOfferDocument });
-  return data?.areCreditsSold ? <Form /> : null;
-}
-
-function Form() {
+export function BuyCredits({ offer: { packs, least, most, currency } }: { readonly offer: Offer }) {
   const form = useServerForm(["credits"]);
-  const [credits, setCredits] = useState("10");
+  const [credits, setCredits] = useState(packs[1] ?? packs[0] ?? least);
   const [{ fetching }, createCheckout] = useMutation(CreateCheckoutDocument);
   const buy = async (event: FormEvent) => {
     event.preventDefault();
@@ -30,24 +25,24 @@ function Form() {
         <Stack gap="sm">
           {form.rest && <Failure error={form.rest} />}
           <Group gap={6}>
-            {AMOUNTS.map((amount) => (
+            {packs.map((pack) => (
               <Button
-                key={amount}
-                variant={amount === credits ? "light" : "default"}
+                key={pack}
+                variant={pack === credits ? "light" : "default"}
                 size="xs"
-                aria-pressed={amount === credits}
+                aria-pressed={pack === credits}
                 onClick={() => {
-                  setCredits(amount);
+                  setCredits(pack);
                   form.clear("credits");
                 }}
               >
-                {amount} credits
+                {pack} credits
               </Button>
             ))}
           </Group>
           <TextInput
             label="Credits"
-            description="One credit costs 1.00 USD. From 1 to 10,000."
+            description={`One credit costs 1.00 ${currency.toUpperCase()}. From ${formatCredits(least)} to ${formatCredits(most)}.`}
             inputMode="decimal"
             maw="16rem"
             {...form.text("credits", credits, setCredits)}

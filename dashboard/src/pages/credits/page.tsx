@@ -1,9 +1,9 @@
 /** Credits page: balance, how to get more, and the ledger of the account. */
 import { Anchor, Text } from "@mantine/core";
-import { useState } from "react";
+import { useCallback, useState } from "react";
 import { Link } from "react-router";
 import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
-import { CreditsLedgerDocument } from "../../client/generated/graphql.js";
+import { CreditsLedgerDocument, CreditsOfferDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { Balances, GetCredits, Refill } from "../../shell/balances.js";
 import { useLive } from "../../shell/live.js";
@@ -11,8 +11,10 @@ import { addressOf } from "../../shell/pages.js";
 import { formatCredits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
 import { Loading, QueryView } from "../../ui/states.js";
+import { AutoTopUpCard } from "./auto-top-up.js";
 import { BuyCredits } from "./buy-credits.js";
 import { Ledger } from "./ledger-table.js";
+import { Invoices, Purchases } from "./purchases.js";
 
 export function start(): void {
   prefetch(CreditsLedgerDocument, {});
@@ -21,15 +23,22 @@ export function start(): void {
 const usageOf = (from: string, to: string) => `${addressOf("usage")}?${new URLSearchParams({ from, to })}`;
 
 export function Component() {
+  // Null on a gateway that sells no credits.
+  const [attemptAt, setAttemptAt] = useState(0);
+  const onAttempt = useCallback(() => setAttemptAt(Date.now()), []);
+  const offer = useAnswer({ query: CreditsOfferDocument }).data?.creditSales;
   return (
     <Page title="Credits" description="Your balance, and where credits came from and went.">
       <Balances />
-      <BuyCredits />
-      <Card title="Get credits">
+      {offer && <BuyCredits offer={offer} />}
+      {offer?.hasAutoTopUp && <AutoTopUpCard onAttempt={onAttempt} />}
+      {offer && <Purchases changedAt={attemptAt} />}
+      {offer && <Invoices hasPortal={offer.hasPortal} />}
+      <Card title={offer ? "Free credits" : "Get credits"}>
         <Text size="sm">
           <Refill />
         </Text>
-        <GetCredits hasLedgerLink={false} />
+        {!offer && <GetCredits hasLedgerLink={false} />}
         <Threshold />
       </Card>
       <History />
