@@ -216,7 +216,7 @@ export interface GrantExpiry {
   readonly priority: number;
 }
 
-export interface EarningsUse {
+export interface AccountBooking {
   /** Makes it idempotent. */
   readonly id: string;
   readonly accountId: string;
@@ -295,14 +295,18 @@ export interface Ledger {
   purchase(purchase: Grant, within: TransactionQueries): Promise<boolean>;
   /** Books credits whose money was paid back. Returns the part that the bucket still had; the rest is written off. */
   refund(refund: Grant, within: TransactionQueries): Promise<bigint>;
+  /** Books credits that were sold on an invoice. True when it was booked now, false when it existed. */
+  sellOnInvoice(sale: Grant, within: TransactionQueries): Promise<boolean>;
+  /** Books the money for credits sold on an invoice. Returns the amount; null: the account owes less. */
+  bookPayment(payment: AccountBooking, within: TransactionQueries): Promise<bigint | null>;
   /** Takes the rest of a due grant, at most the part that is not held. Returns the amount. */
   expire(id: string, grantId: string): Promise<bigint>;
   /** Adds earnings of days before this one (`YYYY-MM-DD`) to the account's earned credits. Returns their sum. */
   mature(accountId: string, before: string): Promise<bigint>;
   /** Turns matured earnings into granted credits of the pack bucket. Returns the amount; null: less has matured. */
-  convertEarnings(use: EarningsUse, within: TransactionQueries): Promise<bigint | null>;
+  convertEarnings(use: AccountBooking, within: TransactionQueries): Promise<bigint | null>;
   /** Books that matured earnings were paid out. Returns the amount; null: less has matured. */
-  payOut(use: EarningsUse, within: TransactionQueries): Promise<bigint | null>;
+  payOut(use: AccountBooking, within: TransactionQueries): Promise<bigint | null>;
   /** Takes back all earnings of a payer's charges that have not matured. Returns the amount. */
   reverseEarnings(reversal: EarningsReversal, within: TransactionQueries): Promise<bigint>;
   /** Sets the tier bucket when its boundary has passed; once per boundary across processes. */

@@ -4,8 +4,8 @@
  */
 import type pg from "pg";
 import {
+  type AccountBooking,
   type BucketName,
-  type EarningsUse,
   type Grant,
   isSettlement,
   type Ledger,
@@ -76,7 +76,11 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     const text = `${name}($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text${further})`;
     return ask<Result>(text, [id, accountId, bucket, amount.toString(), note, ...kind], within);
   };
-  const useEarnings = async ({ id, accountId, amount, note }: EarningsUse, kind: "conversion" | "payout", within: TransactionQueries) => {
+  const useEarnings = async (
+    { id, accountId, amount, note }: AccountBooking,
+    kind: "conversion" | "payout",
+    within: TransactionQueries,
+  ) => {
     const values = [id, accountId, amount.toString(), kind, note];
     const used = await ask<string | bigint | null>(
       "credit_use_earnings($1::uuid, $2::uuid, $3::bigint, $4::text, $5::text)",
@@ -141,6 +145,13 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     purchase: (purchase, within) => book<boolean>("credit_grant", purchase, within, "purchase", "cash"),
     withdraw: async (withdrawal, within) => BigInt(await book("credit_withdraw", withdrawal, within)),
     refund: async (refund, within) => BigInt(await book("credit_withdraw", refund, within, "refund", "cash", true)),
+    sellOnInvoice: (sale, within) => book<boolean>("credit_grant", sale, within, "purchase", "receivable"),
+    async bookPayment({ id, accountId, amount, note }, within) {
+      const values = [id, accountId, amount.toString(), note];
+      const call = "credit_book_payment($1::uuid, $2::uuid, $3::bigint, 'payment', $4::text)";
+      const booked = await ask<string | bigint | null>(call, values, within);
+      return booked === null ? null : BigInt(booked);
+    },
     expire: async (id, grantId) => BigInt(await ask<string>("credit_expire($1::uuid, $2::uuid)", [id, grantId])),
     mature: async (accountId, before) => BigInt(await ask<string>("credit_mature($1::uuid, $2::date)", [accountId, before])),
     convertEarnings: (use, within) => useEarnings(use, "conversion", within),

@@ -45,6 +45,8 @@ const TRIES: Readonly<Record<string, Try>> = {
   setRouting: { act: "SET_ROUTING", input: () => ({ ...ROUTE, routing: "PRICE" }) },
   // Its top-up has the id of the account.
   refundTopUp: { act: "REFUND_TOP_UP", input: ({ accountId }) => ({ topUpId: accountId }) },
+  sellCredits: { act: "SELL_CREDITS", input: ({ accountId }) => ({ accountId, bucket: "PACK", credits: "1" }) },
+  recordPayment: { act: "RECORD_PAYMENT", input: ({ accountId }) => ({ accountId, credits: "1" }) },
   recordPayout: { act: "RECORD_PAYOUT", input: ({ accountId }) => ({ accountId, credits: "0.0000001" }) },
   reverseEarnings: { act: "REVERSE_EARNINGS", input: ({ accountId }) => ({ payerId: accountId }) },
   linkAccounts: { act: "LINK_ACCOUNTS", input: ({ accountId }) => ({ accountIds: [accountId, LINKED] }) },
@@ -63,8 +65,10 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /** Restoring an account that is not suspended is no act. A route is added once, and only an added one is removed. */
-async function prepare(name: string, { accountId }: Payer): Promise<void> {
+async function prepare(name: string, payer: Payer): Promise<void> {
+  const { accountId } = payer;
   if (name === "refundTopUp") await payTopUp(accountId);
+  if (name === "recordPayment") await run("sellCredits", payer);
   if (name === "linkAccounts")
     await databaseOf(app).prisma.account.upsert({ where: { id: LINKED }, create: { id: LINKED, handle: LINKED }, update: {} });
   if (name === "recordPayout") await databaseOf(app).pool.query("UPDATE account SET earned_nanocredits = 1000 WHERE id = $1", [accountId]);

@@ -36,6 +36,8 @@ export function steer(real: Ledger): SteeredLedger {
     withdraw: (withdrawal, within) => real.withdraw(withdrawal, within),
     purchase: (purchase, within) => real.purchase(purchase, within),
     refund: (refund, within) => real.refund(refund, within),
+    sellOnInvoice: (sale, within) => real.sellOnInvoice(sale, within),
+    bookPayment: (payment, within) => real.bookPayment(payment, within),
     expire: (id, grantId) => real.expire(id, grantId),
     mature: (accountId, before) => real.mature(accountId, before),
     convertEarnings: (use, within) => real.convertEarnings(use, within),

@@ -13,6 +13,8 @@ const AuditAct = builder.enumType("AuditAct", {
   values: {
     CREATE_ACCOUNT: { value: "create_account", description: "Created an account." },
     GRANT_CREDITS: { value: "grant_credits", description: "Granted credits. The object is the grant." },
+    SELL_CREDITS: { value: "sell_credits", description: "Sold credits on an invoice. The object is the transaction." },
+    RECORD_PAYMENT: { value: "record_payment", description: "Booked the money for an invoice. The object is the transaction." },
     RECORD_PAYOUT: { value: "record_payout", description: "Booked a payout of earnings. The object is its transaction." },
     REVERSE_EARNINGS: {
       value: "reverse_earnings",

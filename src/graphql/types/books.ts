@@ -8,7 +8,10 @@ import {
   type BookMovement as Movement,
   trialBalanceInput,
 } from "../../services/accounts/books.js";
+import { recordPaymentInput, sellCreditsInput } from "../../services/accounts/invoice-sales.js";
 import { builder, describedValues } from "../builder.js";
+import { accountPayload, type ManagedAccount, managed, withAccountId } from "./account-administration.js";
+import { MeterSourceEnum } from "./usage.js";
 
 /** Reads the whole ledger. */
 const BOOKS_COST = 200;
@@ -73,6 +76,61 @@ const TrialBalance = builder.objectRef<Balance>("TrialBalance").implement({
     }),
   }),
 });
+
+const SellCreditsInput = builder.inputType("SellCreditsInput", {
+  description: "Parameters of `sellCredits`.",
+  fields: (t) => ({
+    accountId: t.id({ required: true, description: "The ID of the account that receives the credits." }),
+    bucket: t.field({ type: MeterSourceEnum, required: true, description: "The bucket: CRYPTO or PACK." }),
+    credits: t.field({ type: "Credits", required: true, description: "The number of credits. Must be more than 0." }),
+    note: t.string({ description: "A note that is kept in the ledger, such as the number of the invoice." }),
+    saleId: t.id({ description: "A UUID that you choose. A sale that is sent twice with the same UUID is booked once." }),
+  }),
+});
+
+const SellCreditsPayload = accountPayload<ManagedAccount>("SellCreditsPayload", "The result of `sellCredits`.");
+
+builder.mutationField("sellCredits", (t) =>
+  t.field({
+    type: SellCreditsPayload,
+    nullable: true,
+    description: "Adds credits that are paid on an invoice. They count as bought, and their money as owed. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: SellCreditsInput, required: true, description: "The account and the credits." }) },
+    resolve: async (_root, { input }, ctx, info) => {
+      const sale = parsePermitted(ctx, requireOperator, sellCreditsInput, () => withAccountId(input));
+      await ctx.services.invoiceSales.sell(ctx, sale);
+      return managed(ctx, info, sale.accountId);
+    },
+  }),
+);
+
+const RecordPaymentInput = builder.inputType("RecordPaymentInput", {
+  description: "Parameters of `recordPayment`.",
+  fields: (t) => ({
+    accountId: t.id({ required: true, description: "The ID of the account that paid." }),
+    credits: t.field({ type: "Credits", required: true, description: "The amount in credits. Must be more than 0." }),
+    note: t.string({ description: "A note that is kept in the ledger." }),
+    paymentId: t.id({ description: "A UUID that you choose. A payment that is sent twice with the same UUID is booked once." }),
+  }),
+});
+
+const RecordPaymentPayload = accountPayload<ManagedAccount>("RecordPaymentPayload", "The result of `recordPayment`.");
+
+builder.mutationField("recordPayment", (t) =>
+  t.field({
+    type: RecordPaymentPayload,
+    nullable: true,
+    description: "Books the money for credits that were sold on an invoice, at most the owed amount. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: RecordPaymentInput, required: true, description: "The account and the amount." }) },
+    resolve: async (_root, { input }, ctx, info) => {
+      const payment = parsePermitted(ctx, requireOperator, recordPaymentInput, () => withAccountId(input));
+      await ctx.services.invoiceSales.recordPayment(ctx, payment);
+      return managed(ctx, info, payment.accountId);
+    },
+  }),
+);
 
 builder.queryField("trialBalance", (t) =>
   t.field({

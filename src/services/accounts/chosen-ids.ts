@@ -4,9 +4,14 @@ import { type Database, type DatabaseClient, refusingTaken } from "../../store/d
 import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
 import type { BucketName } from "../../store/ledger.js";
 
+/** Of the parameters whose ids operators choose: `grantId`, `saleId`. */
+export type ChosenName = "grant" | "withdrawal" | "sale" | "payment";
+
 export interface Booking {
   readonly id: string;
-  readonly kind: "grant" | "withdrawal";
+  readonly kind: "grant" | "withdrawal" | "purchase";
+  /** As the parameter names it; absent: as the kind. */
+  readonly name?: ChosenName;
   readonly accountId: string;
   readonly bucket: BucketName;
 }
@@ -17,31 +22,34 @@ type Rows = Pick<DatabaseClient, "ledgerEntry" | "hold" | "usageRecord" | "gener
  * The bucket's entry of an earlier request with the same id; null: there was none. Rejects with CONFLICT when the id belongs to another
  * account, bucket or kind of entry, or to a generation.
  */
-export async function findEarlier(rows: Rows, { id, kind, accountId, bucket }: Booking): Promise<LedgerEntryModel | null> {
+export async function findEarlier(
+  rows: Rows,
+  { id, kind, name = kind as ChosenName, accountId, bucket }: Booking,
+): Promise<LedgerEntryModel | null> {
   const entries = await rows.ledgerEntry.findMany({ where: { transactionId: id }, orderBy: { line: "asc" }, take: 2 });
   const [entry] = entries;
   if (!entry) {
     const where = { id };
     const counts = await Promise.all([rows.hold.count({ where }), rows.usageRecord.count({ where }), rows.generationJob.count({ where })]);
-    if (counts.some((count) => count > 0)) throw isTaken(kind);
+    if (counts.some((count) => count > 0)) throw isTaken(name);
     return null;
   }
-  if (entry.kind !== kind || entry.accountId !== accountId || entry.book !== bucket) throw isTaken(kind);
+  if (entry.kind !== kind || entry.accountId !== accountId || entry.book !== bucket) throw isTaken(name);
   return entry;
 }
 
-export function isTaken(kind: Booking["kind"]): Error {
-  return conflict(`This ${kind}Id was used for something else: choose another UUID.`);
+export function isTaken(name: ChosenName): Error {
+  return conflict(`This ${name}Id was used for something else: choose another UUID.`);
 }
 
 /** As a transaction; CONFLICT when another one took the id meanwhile. */
 export function bookOnce<T>(
   { prisma }: Pick<Database, "prisma">,
-  kind: Booking["kind"],
+  name: ChosenName,
   book: (transaction: Parameters<Parameters<Database["prisma"]["$transaction"]>[0]>[0]) => Promise<T>,
 ): Promise<T> {
   return refusingTaken(
     () => prisma.$transaction(book),
-    () => isTaken(kind),
+    () => isTaken(name),
   );
 }

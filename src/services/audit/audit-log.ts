@@ -18,6 +18,8 @@ export const AUDIT_ACTS = [
   "grant_credits",
   "withdraw_credits",
   "refund_top_up",
+  "sell_credits",
+  "record_payment",
   "record_payout",
   "reverse_earnings",
   "link_accounts",

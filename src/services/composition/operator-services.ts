@@ -6,6 +6,7 @@ import { AccountAdministration } from "../accounts/account-administration.js";
 import type { Accounts } from "../accounts/accounts.js";
 import { Books } from "../accounts/books.js";
 import { CreditGrants } from "../accounts/credit-grants.js";
+import { InvoiceSales } from "../accounts/invoice-sales.js";
 import { OWNER_HANDLE } from "../accounts/owner.js";
 import { RefusedSettlements } from "../accounts/refused-settlements.js";
 import { AccountSuspensions } from "../accounts/suspensions.js";
@@ -48,6 +49,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
       states: router,
     }),
     books: new Books(database, clock),
+    invoiceSales: new InvoiceSales(database, ledger, events, leases),
     margins: new Margins(database, clock),
     spendReports: new SpendReports(database, clock),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),

@@ -741,6 +741,22 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Query.trialBalance", document: "{ trialBalance { debit } }" },
   },
   { needs: "operator", rest: { method: "GET", path: "/operator/books?format=csv" } },
+  {
+    needs: "operator",
+    graphql: {
+      field: "Mutation.sellCredits",
+      document: mutation("sellCredits", "account { id }"),
+      input: { accountId: NOBODY, bucket: "PACK", credits: "1" },
+    },
+  },
+  {
+    needs: "operator",
+    graphql: {
+      field: "Mutation.recordPayment",
+      document: mutation("recordPayment", "account { id }"),
+      input: { accountId: NOBODY, credits: "1" },
+    },
+  },
   { needs: "operator", graphql: { field: "Query.earningFlags", document: "{ earningFlags { handle } }" } },
   {
     needs: "operator",

@@ -11,6 +11,8 @@ export const ACTS: Readonly<Record<AuditAct, string>> = {
   GRANT_CREDITS: "Granted credits",
   WITHDRAW_CREDITS: "Took back credits",
   REFUND_TOP_UP: "Paid a top-up back",
+  SELL_CREDITS: "Sold credits on an invoice",
+  RECORD_PAYMENT: "Booked a payment",
   RECORD_PAYOUT: "Booked a payout",
   REVERSE_EARNINGS: "Took back earnings",
   LINK_ACCOUNTS: "Linked accounts",
