@@ -16,7 +16,7 @@ const SESSION_PATHS: ReadonlySet<string> = new Set(["/account/profile", "/api/ac
 
 const ACCOUNT_ROUTES: readonly RestRoute[] = [
   { path: "/keys", methods: ["GET", "POST"] },
-  { path: "/keys/00000000-0000-4000-8000-000000000000", methods: ["PATCH", "DELETE"] },
+  { path: "/keys/00000000-0000-4000-8000-000000000000", methods: ["GET", "PATCH", "DELETE"] },
   { path: "/key", methods: ["GET"] },
   { path: "/key/usage", methods: ["GET"] },
   { path: "/balance", methods: ["GET"] },

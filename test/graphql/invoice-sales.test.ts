@@ -53,7 +53,7 @@ describe("credits sold on an invoice", () => {
 });
 
 describe("a grant with an expiry", () => {
-  it("loses what is not spent by then, and refuses what makes no sense", async () => {
+  it("loses the part that is not spent by then, and refuses other terms", async () => {
     const { accountId } = await createMember(app, { credits: 1 });
     const grant = (more: object) =>
       execute(app, GrantCreditsDocument, {
