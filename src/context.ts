@@ -52,6 +52,10 @@ export interface CallerLimit {
   readonly isOfKey: boolean;
   /** The canonical id of the model that it counts. Null: every model. */
   readonly model: string | null;
+  /** The length of a rolling window, at most. Null: a calendar window, or none. */
+  readonly rollingMs: number | null;
+  /** Percentages of it are reported. */
+  readonly hasAlerts: boolean;
 }
 
 /** A request authenticated by an API key. Budgets are only in the database. */

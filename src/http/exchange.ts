@@ -12,6 +12,7 @@ import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestNote } from "../lib/request-note.js";
 import { type ContextSource, parseQuery, type Query, requestIdOf } from "./context.js";
 import { READABLE_BY_ANY_PAGE } from "./cors.js";
+import { rateHeaders } from "./rate-headers.js";
 
 /** Node writes up to this size without allocating, less the size of headers. */
 const ONE_PIECE_BYTES_MAX = 12 * 1024;
@@ -176,6 +177,7 @@ export class Exchange implements ContextSource, Leaving {
       all["Referrer-Policy"] = "no-referrer";
       all["Cache-Control"] = "private, no-store";
     }
+    if (this.note.rates !== null) Object.assign(all, rateHeaders(this.note.rates));
     this.res.writeHead(status, Object.assign(all, this.#headers, headers));
   }
 }

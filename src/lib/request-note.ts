@@ -16,6 +16,15 @@ export interface NotedReceipt {
   readonly gatewayMs: number;
 }
 
+/** A limit of the request's generation. */
+export interface NotedRate {
+  readonly kind: "requests" | "tokens";
+  readonly limit: number;
+  readonly remaining: number;
+  /** Until all of it is there again. */
+  readonly resetMs: number;
+}
+
 /** The account, and the key unless it is a session. */
 export interface NotedCaller {
   readonly accountId: string;
@@ -63,6 +72,8 @@ export class RequestNote {
   requestedModel: string | null = null;
   /** The generations of an operation with several fields, in their order; null: it has one. */
   parts: NotedPart[] | null = null;
+  /** Limits of requests and tokens, the tightest of each kind, for headers. Null: none, or no generation. */
+  rates: readonly NotedRate[] | null = null;
   generations = 0;
   costNanocredits = 0n;
   /** Charges of all generations that an agent made. */

@@ -39,8 +39,18 @@ export interface EventChannels {
   "usage-limits-changed": { readonly accountId: string };
   /** A request needs an amount of a limit that another process has claimed: each process gives free amounts back. */
   "usage-limit-wanted": { readonly accountId: string; readonly limitId: string };
-  /** The usage of a limit's window reached a percentage of it. `since` as ISO 8601. */
-  "usage-limit-reached": { readonly accountId: string; readonly limitId: string; readonly percent: number; readonly since: string };
+  /** The usage of a limit's window reached a percentage of it. Decimal amounts, `at` as ISO 8601. */
+  "usage-limit-reached": {
+    readonly accountId: string;
+    readonly limitId: string;
+    readonly apiKeyId: string | null;
+    readonly model: string | null;
+    readonly metric: "credits" | "requests" | "tokens" | "concurrency";
+    readonly percent: number;
+    readonly amount: string;
+    readonly spent: string;
+    readonly at: string;
+  };
   /** A person decided on a device, or the device fetched its key. */
   "device-authorization-changed": { readonly deviceAuthorizationId: string };
   /** A balance fell below its account's threshold. Amounts in nanocredits, `since` as ISO 8601. */

@@ -107,8 +107,49 @@ describe("limits of requests", () => {
     const refused = await spend(key);
 
     expectEnvelope(refused, 429, "RATE_LIMITED");
+    expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("0");
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(50);
     expect((await spend(key, { model: "acme/other" })).status).toBe(200);
+  });
+});
+
+describe("headers", () => {
+  it("show the rest of requests and tokens as clients of OpenAI read them, on streams too", async () => {
+    const { id: apiKeyId, key } = await newKey();
+    expect((await spend(key)).headers.get("x-ratelimit-limit-requests")).toBeNull();
+    await limit(apiKeyId, { metric: "requests", amount: 10, minutes: 1, rolling: true });
+    await limit(apiKeyId, { metric: "tokens", amount: 5_000, minutes: 6, rolling: true });
+
+    const answers = [await spend(key), await spend(key)];
+    app.upstream.replyNext(sse(chatChunks(["word"])));
+    const stream = await spend(key, { stream: true });
+
+    // One was spent before, as its window is the last minute.
+    expect([...answers, stream].map(({ headers }) => headers.get("x-ratelimit-remaining-requests"))).toEqual(["8", "7", "6"]);
+    expect(stream.headers.get("x-ratelimit-limit-requests")).toBe("10");
+    expect(stream.headers.get("x-ratelimit-reset-requests")).toBe("1m0s");
+    expect(stream.headers.get("x-ratelimit-limit-tokens")).toBe("5000");
+    expect(Number(stream.headers.get("x-ratelimit-remaining-tokens"))).toBeLessThan(5_000);
+    expect(stream.headers.get("x-ratelimit-reset-tokens")).toBe("6m0s");
+  });
+});
+
+describe("percentages", () => {
+  it("are announced once each, by the subscription's event", async () => {
+    const { id: apiKeyId, key } = await newKey();
+    const reached: unknown[] = [];
+    const { events } = app.infrastructure;
+    const stop = events.listen("usage-limit-reached", ({ accountId: _, at: __, ...rest }) => reached.push(rest));
+    const { id: limitId } = await limit(apiKeyId, { metric: "credits", amount: 1, period: "day", alertAt: [100, 50] });
+    const same = { limitId, apiKeyId, model: null, metric: "credits", amount: "1" };
+
+    for (let paid = 1; paid <= 2; paid += 1) expect((await spend(key)).status).toBe(200);
+    await expect.poll(() => reached).toEqual([{ ...same, percent: 50, spent: "0.5" }]);
+    for (let paid = 3; paid <= 4; paid += 1) expect((await spend(key)).status).toBe(200);
+
+    await expect.poll(() => reached.at(-1)).toEqual({ ...same, percent: 100, spent: "1" });
+    expect(reached).toHaveLength(2);
+    stop();
   });
 });
 

@@ -1,16 +1,20 @@
 /** Limits that renew (docs/spec/usage-limits.md). */
 import type { Page } from "../../lib/pagination.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import type { LiveAccount } from "../../services/accounts/live.js";
 import { createUsageLimitInput, updateUsageLimitInput } from "../../services/usage-limits/limit-input.js";
 import { USAGE_LIMITS_PER_ACCOUNT_MAX, WINDOW_MINUTES_MAX } from "../../services/usage-limits/limits.js";
 import { formatAmount, type LimitUsage, type SelectedUsageLimit } from "../../services/usage-limits/usage-limits.js";
 import { builder, describedValues } from "../builder.js";
+import { cancellable } from "../cancellable.js";
 import { readId } from "../global-ids.js";
 import { batchedByMap } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
+
+type ReachedLimit = ReturnType<LiveAccount["usageLimitReached"]> extends AsyncIterableIterator<infer Reached> ? Reached : never;
 
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 const AMOUNT = "A decimal number of credits, or a whole number of requests, tokens or generations.";
@@ -248,6 +252,29 @@ builder.mutationField("deleteUsageLimit", (t) =>
       }),
     },
     resolve: async (_root, { input }, ctx) => ({ id: await ctx.services.usageLimits.delete(ctx, readId(input.id, "UsageLimit", "id")) }),
+  }),
+);
+
+const UsageLimitReached = builder.objectRef<ReachedLimit>("UsageLimitReached").implement({
+  description: "A percentage of a limit that the usage of its window has reached.",
+  fields: (t) => ({
+    usageLimitId: t.exposeID("limitId", { description: "The REST ID of the limit." }),
+    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: WHOSE }),
+    modelId: t.exposeID("model", { nullable: true, description: MODEL }),
+    metric: t.field({ type: UsageLimitMetric, description: "The quantity that it counts.", resolve: ({ metric }) => metric }),
+    percent: t.exposeInt("percent", { description: "The percentage, of `alertAt`." }),
+    amount: t.exposeString("amount", { description: `The amount in force. ${AMOUNT}` }),
+    spent: t.exposeString("spent", { description: `The part that was spent. ${AMOUNT}` }),
+    at: t.field({ type: "DateTime", description: "When it was noticed.", resolve: ({ at }) => new Date(at) }),
+  }),
+});
+
+builder.subscriptionField("usageLimitReached", (t) =>
+  t.field({
+    type: UsageLimitReached,
+    description: `Each percentage of a limit of the account or its keys that usage reaches, once a window. ${NEEDS_KEYS}`,
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.usageLimitReached(live)),
+    resolve: (reached) => reached,
   }),
 );
 

@@ -26,6 +26,7 @@ import {
   wishQuery,
 } from "./bounds.js";
 import { type Contract, type Example, isBounded, type Operation, TAGS } from "./contract.js";
+import { GENERATION_HEADERS } from "./generation-headers.js";
 import type { RecordedRoute } from "./record.js";
 import { error, oauthError } from "./schemas.js";
 
@@ -369,29 +370,6 @@ function stateBound(schema: Json): void {
   delete schema.exclusiveMinimum;
   Object.assign(schema, { minimum: bound, not: { enum: [bound] } });
 }
-
-// Headers of generations. `headers.ts` of the REST face sets them.
-
-const text = (description: string) => ({ description, schema: { type: "string" } });
-
-const GENERATION_HEADERS = {
-  "X-Generation-Id": text("The ID of the generation, `request_id` in usage."),
-  "X-Model-Used": text(
-    "The ID of the model that answered. Absent on a stream whose headers were sent (after 5 s) before any model answered, and on answers of a job.",
-  ),
-  "X-Fallback": text("The ID of the model that answered, when it was a fallback of the requested model."),
-  "X-Upstream": text("The upstream that served: its ID, or `community` for a registered model. Absent where `X-Model-Used` is."),
-  "X-Vendor-Key": text("The ID of the account's vendor key that served. Absent where a key of the operator did."),
-  "X-Cost": text("The charge in credits. For a stream, `usage.cost` of the last chunk."),
-  "X-App-Margin": text("The part of the charge that is the margin of the app that the key was granted to, in credits. Absent without one."),
-  "X-Cut": text("`max_cost` when the answer was cut there. For a stream, `cut` of the `receipt`."),
-  "X-Cache": text(
-    "`HIT` or `MISS` of the content cache, which serves only GET requests. A replay for an `Idempotency-Key` repeats the first answer's value and has `X-Idempotent-Replay`.",
-  ),
-  "Server-Timing": text(
-    "Milliseconds spent in the gateway (`gateway`) and in the upstream (`upstream`). In the headers of a stream, up to that moment; `receipt` has the totals.",
-  ),
-} as const;
 
 /** For operations that generate. */
 const HEADER_REFERENCES = Object.fromEntries(

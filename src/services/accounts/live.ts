@@ -1,7 +1,7 @@
 /** Live account data: events of subscriptions, sent once they are committed. */
 import type { RequestContext } from "../../context.js";
 import type { AccountChannel, EventChannels, Events } from "../../store/events.js";
-import { requirePermission } from "../access/permissions.js";
+import { requireKeyManager, requirePermission } from "../access/permissions.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
 import type { UsageRecords, UsageRow } from "../usage/usage.js";
 
@@ -39,6 +39,12 @@ export class LiveAccount {
     // An event that was missed may have been a change.
     source.onClose(this.events.onGap(() => source.push({ accountId })));
     return mapEvents(source, async () => ({ accountId }));
+  }
+
+  /** Yields each percentage of a limit that usage reaches. */
+  usageLimitReached(ctx: RequestContext): AsyncIterableIterator<EventChannels["usage-limit-reached"]> {
+    const { accountId } = requireKeyManager(ctx);
+    return mapEvents(queueOf(this.events, ctx, "usage-limit-reached", accountId), async (reached) => reached);
   }
 
   /** Yields once each time that the balance falls below the account's notification threshold. */

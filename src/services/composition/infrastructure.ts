@@ -64,8 +64,9 @@ import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocum
 import { RouteDirectory } from "../routes/directory.js";
 import { type DeploymentSecrets, followKeyRing, type OpenedSecrets, openSecrets } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
-import { LimitClaims } from "../usage-limits/claims.js";
-import { LimitFinder } from "../usage-limits/limit-finder.js";
+import type { LimitClaims } from "../usage-limits/claims.js";
+import { createLimits } from "../usage-limits/create-limits.js";
+import type { LimitFinder } from "../usage-limits/limit-finder.js";
 import { UsableVendorKeys } from "../vendor-keys/usable-keys.js";
 import type { WorkerLink } from "./worker-link.js";
 
@@ -242,8 +243,7 @@ export async function openInfrastructure(
   // The predecessor's spool is opened as its own.
   await visitLeftBehind(dataDir, hasSettlements, (directory) => adoptSettlements(directory, dataDir.ownPath));
   const spool = await openSettlementSpool(dataDir.ownPath);
-  const claims = new LimitClaims({ database, processId, events, clock, log });
-  const limitFinder = new LimitFinder(database, events);
+  const { claims, limitFinder } = createLimits({ database, processId, events, clock, log });
   const leases = new Leases({ ledger: ledger.leases, database, processId, events, log });
   const settler = new Settler({
     ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },

@@ -1,4 +1,5 @@
 import type { AgentRun, CallerLimit, KeyCaller, MaxCost, SessionCaller } from "../../context.js";
+import type { RequestNote } from "../../lib/request-note.js";
 import type { BucketName, LedgerRecord } from "../../store/ledger.js";
 
 export interface Payer {
@@ -48,6 +49,8 @@ export interface ChargeRequest {
   readonly model?: string | undefined;
   /** Expected tokens, for those limits. */
   readonly tokens?: number | undefined;
+  /** Gets the rates of those limits. */
+  readonly note?: Pick<RequestNote, "rates"> | undefined;
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;

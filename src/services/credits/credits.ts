@@ -51,9 +51,9 @@ export class Credits {
   /** Null: none concerns it. */
   private limitsOf(request: ChargeRequest, limits: readonly CallerLimit[]): GenerationLimits | null {
     if (this.claims === null) return null;
-    const { generationId, estimate, least = estimate, isFree, tokens = 0, model = "", payer } = request;
+    const { generationId, estimate, least = estimate, isFree, tokens = 0, model = "", payer, note } = request;
     const isOfAgent = payer.run?.maxCost != null;
-    const generation = { generationId, limits, model, estimate, least, tokens, isFree, isOfAgent };
+    const generation = { generationId, limits, model, estimate, least, tokens, isFree, isOfAgent, note };
     const opened = new GenerationLimits(this.claims, generation);
     return opened.isEmpty ? null : opened;
   }

@@ -88,6 +88,10 @@ class PlannedCharge implements ChargeRequest {
     this.limits = plan.caller.limits;
   }
 
+  get note() {
+    return this.plan.request.note;
+  }
+
   get model(): string {
     return this.plan.model.id;
   }

@@ -16,6 +16,7 @@ import { CONTENDED_HOLD_WAIT_MS, HEARTBEAT_DEAD_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { LimitClaim } from "./claim.js";
+import type { LimitAlerts } from "./limit-alerts.js";
 import {
   CLAIM_DOUBLED_MS,
   CLAIM_HELD_LOOK_MS,
@@ -34,8 +35,8 @@ export interface ClaimDependencies {
   readonly events: Events;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called when usage rows of a limit may have reached a percentage of it. */
-  readonly onSpent?: (limit: CallerLimit) => void;
+  /** Reports percentages of limits; absent: nothing does. */
+  readonly alerts?: Pick<LimitAlerts, "noteSpent" | "close">;
 }
 
 interface ClaimRow {
@@ -163,13 +164,14 @@ export class LimitClaims {
   }
 
   noteSpent(claim: LimitClaim): void {
-    this.deps.onSpent?.(claim.limit);
+    this.deps.alerts?.noteSpent(claim.limit);
   }
 
   /** Gives all free amounts back; other processes count held ones until this one counts as dead. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.sweeping.close();
+    await this.deps.alerts?.close();
     for (const claim of this.byId.values()) this.drop(claim);
     if (this.pending.size > 0) await this.flushPending().catch(() => undefined);
   }

@@ -2,8 +2,10 @@
 import type { CallerLimit } from "../../context.js";
 import type { AppError } from "../../errors.js";
 import { smaller } from "../../lib/money.js";
+import type { RequestNote } from "../../lib/request-note.js";
 import { ENDLESS, type LimitClaim } from "./claim.js";
 import type { LimitClaims } from "./claims.js";
+import { ratesOf } from "./rates.js";
 import { limitExceeded } from "./refusals.js";
 
 export interface LimitedGeneration {
@@ -19,6 +21,8 @@ export interface LimitedGeneration {
   readonly isFree: boolean;
   /** Made by an agent for its caller, whose call of the agent is counted. */
   readonly isOfAgent: boolean;
+  /** Gets its rates. */
+  readonly note?: Pick<RequestNote, "rates"> | undefined;
 }
 
 /** The share (1/n) of the rest of a limit that an answer without a stated length may hold. */
@@ -69,9 +73,11 @@ export class GenerationLimits {
       unit.taken = unit.wanted;
     }
     const { estimate } = this.generation;
-    if (this.credits.length === 0) return null;
-    if (!this.takeAll(estimate)) return this.beginSlowly();
-    this.reserved = estimate;
+    if (this.credits.length > 0) {
+      if (!this.takeAll(estimate)) return this.beginSlowly();
+      this.reserved = estimate;
+    }
+    this.noteRates();
     return null;
   }
 
@@ -164,6 +170,16 @@ export class GenerationLimits {
     return true;
   }
 
+  private noteRates(): void {
+    const { note } = this.generation;
+    if (note)
+      note.rates =
+        ratesOf(
+          this.units.map(({ claim }) => claim),
+          this.claims.now,
+        ) ?? note.rates;
+  }
+
   private async beginSlowly(): Promise<void> {
     try {
       // In the order of ids, so that generations that wait for each other's limits do not wait in a circle.
@@ -175,6 +191,8 @@ export class GenerationLimits {
     } catch (error) {
       this.end(null);
       throw error;
+    } finally {
+      this.noteRates();
     }
   }
 

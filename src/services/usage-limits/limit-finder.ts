@@ -4,7 +4,11 @@ import type { CallerLimit } from "../../context.js";
 import { entriesMax } from "../../lib/bounded.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import type { UsageLimitModel } from "../../store/generated/prisma/models.js";
 import { LIMIT_ACCOUNTS_MAX, USAGE_LIMITS_PER_ACCOUNT_MAX } from "./limits.js";
+
+const MINUTE_MS = 60_000;
+const PERIOD_MINUTES = { hour: 60, day: 1_440, week: 10_080, month: 44_640 } as const;
 
 interface KnownLimit extends CallerLimit {
   readonly apiKeyId: string | null;
@@ -42,11 +46,19 @@ export class LimitFinder {
   private async read(accountId: string): Promise<readonly KnownLimit[]> {
     const rows = await this.database.prisma.usageLimit.findMany({
       where: { accountId },
-      select: { id: true, apiKeyId: true, metric: true, model: true },
+      select: { id: true, apiKeyId: true, metric: true, model: true, period: true, minutes: true, isRolling: true, alertAt: true },
       orderBy: { id: "asc" },
       // Twice: operators' limits of the account are beside those of its keys.
       take: 2 * USAGE_LIMITS_PER_ACCOUNT_MAX,
     });
-    return rows.map((row) => ({ ...row, accountId, isOfKey: row.apiKeyId !== null }));
+    return rows.map(({ id, apiKeyId, metric, model, alertAt, ...window }) => {
+      const isOfKey = apiKeyId !== null;
+      return { id, accountId, apiKeyId, metric, model, isOfKey, rollingMs: rollingMsOf(window), hasAlerts: alertAt.length > 0 };
+    });
   }
+}
+
+function rollingMsOf({ period, minutes, isRolling }: Pick<UsageLimitModel, "period" | "minutes" | "isRolling">): number | null {
+  if (!isRolling) return null;
+  return MINUTE_MS * (minutes ?? (period === null ? 0 : PERIOD_MINUTES[period]));
 }

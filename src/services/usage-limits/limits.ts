@@ -19,5 +19,7 @@ export const CLAIM_RECALL_MS = 500;
 /** Between two looks at a limit while a request waits: for other processes to give back, and for generations to end. */
 export const CLAIM_RECALL_LOOK_MS = 10;
 export const CLAIM_HELD_LOOK_MS = 100;
+/** Charges are gathered that long before percentages are looked at. */
+export const LIMIT_ALERT_LOOK_MS = 100;
 /** A refusal stands that long without another look at the database, so that floods of refused requests do not reach it. */
 export const CLAIM_REFUSED_MS = 50;

@@ -12,6 +12,7 @@ import { LowBalance } from "../credits/low-balance.js";
 import type { SecretBox } from "../secrets/secret-box.js";
 import { WebhookCatchUp } from "./catch-up.js";
 import { WebhookDispatcher } from "./dispatcher.js";
+import { LimitNotices } from "./limit-notices.js";
 import { WEBHOOK_SWEEP_MS } from "./limits.js";
 import { WebhookListeners } from "./listeners.js";
 import { LowBalanceWatch } from "./low-balance-watch.js";
@@ -61,6 +62,7 @@ export function createWebhooks(
   const catchUp = new WebhookCatchUp(database, queue, apiKeyRows, clock);
   const notices = new WebhookNotices({ database, listeners, queue, apiKeyRows, catchUp, events, ownEvents, log, onQueued });
   const watch = new LowBalanceWatch({ database, events, clock, log, onQueued });
+  const limitNotices = new LimitNotices({ listeners, queue, events, log, onQueued });
   const sweeps = new Repeated(() => queue.sweep(), log, "could not sweep the log of webhooks; it is tried again");
   return {
     webhooks: new Webhooks({ database, queue, sender, secrets, listeners, events, clock, onQueued }),
@@ -73,12 +75,14 @@ export function createWebhooks(
         await listeners.open();
         notices.start();
         watch.start();
+        limitNotices.start();
         dispatcher.start();
         sweeps.every(WEBHOOK_SWEEP_MS);
       },
       close: async () => {
         await sweeps.close();
         await watch.close();
+        await limitNotices.close();
         await notices.close();
         await listeners.close();
         await dispatcher.close();

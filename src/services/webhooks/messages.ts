@@ -1,11 +1,20 @@
 /** Webhook events and their messages, with the field names of the REST face. They never hold a prompt, an answer or a key's value. */
 import { toCreditsNumber } from "../../lib/money.js";
+import type { EventChannels } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
 import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../usage/usage.js";
 
-export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked", "run.asked", "alert.raised"] as const;
+export const WEBHOOK_EVENTS = [
+  "usage.recorded",
+  "balance.low",
+  "api_key.created",
+  "api_key.revoked",
+  "run.asked",
+  "alert.raised",
+  "limit.reached",
+] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 /** Sent when the owner asks for it, also to an endpoint that listens to other events. */
 export const TEST_EVENT = "webhook.test";
@@ -70,6 +79,13 @@ export function runMessage({ id, label, askedNanocredits, askedAt, key }: Asking
     spent: toCreditsNumber(key.spentNanocredits),
   };
   return { event: "run.asked", key: `${id} ${askedAt.toISOString()}`, timestamp: askedAt, data };
+}
+
+/** `limit`: the ID of the limit. */
+export function limitMessage(reached: EventChannels["usage-limit-reached"]): WebhookMessage {
+  const { limitId, apiKeyId, model, metric, percent, amount, spent, at } = reached;
+  const data = { limit: limitId, apiKeyId, model, metric, percent, amount, spent };
+  return { event: "limit.reached", key: `${limitId} ${percent} ${at}`, timestamp: new Date(at), data };
 }
 
 export function testMessage(id: string, endpointId: string, timestamp: Date): WebhookMessage {

@@ -166,7 +166,11 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "vendor-keys-changed": z.object({ accountId: z.string() }),
   "usage-limits-changed": z.object({ accountId: z.string() }),
   "usage-limit-wanted": z.object({ accountId: z.string(), limitId: z.string() }),
-  "usage-limit-reached": z.object({ accountId: z.string(), limitId: z.string(), percent: z.number(), since: z.string() }),
+  "usage-limit-reached": z.object({
+    ...{ accountId: z.string(), limitId: z.string(), apiKeyId: z.string().nullable(), model: z.string().nullable() },
+    metric: z.enum(["credits", "requests", "tokens", "concurrency"]),
+    ...{ percent: z.number(), amount: z.string(), spent: z.string(), at: z.string() },
+  }),
   "community-model-changed": z.object({ accountId: z.string(), modelId: z.string(), change: z.string() }),
   "model-health-changed": z.object({ accountId: z.string(), modelId: z.string() }),
   "tool-call-cancelled": z.object({ accountId: z.string(), call: z.string() }),

@@ -51,7 +51,7 @@ async function addLimit(payer: TestPayer, { period = "day", metric = "credits", 
   const id = randomUUID();
   const window = terms.minutes === undefined ? { period } : { minutes: terms.minutes };
   await test.database.prisma.usageLimit.create({ data: { id, accountId, apiKeyId, metric, ...terms, ...window } });
-  return { id, accountId, metric, isOfKey: apiKeyId !== null, model: terms.model ?? null };
+  return { id, accountId, metric, isOfKey: apiKeyId !== null, model: terms.model ?? null, rollingMs: null, hasAlerts: false };
 }
 
 function open(one: MoneyProcess, payer: TestPayer, estimate: bigint, limits: readonly CallerLimit[], more: Partial<ChargeRequest> = {}) {

@@ -19,6 +19,7 @@ export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: str
   { value: "API_KEY_CREATED", name: "api_key.created", description: "A key was created, by you or by an app." },
   { value: "API_KEY_REVOKED", name: "api_key.revoked", description: "A key was revoked." },
   { value: "RUN_ASKED", name: "run.asked", description: "A call waits because its run has too few credits left." },
+  { value: "LIMIT_REACHED", name: "limit.reached", description: "Usage reached a percentage of a limit." },
 ];
 
 const FIELDS = ["url", "events"];
