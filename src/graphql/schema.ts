@@ -48,6 +48,7 @@ import "./types/route-mutations.js";
 import "./types/spend.js";
 import "./types/token-counts.js";
 import "./types/billing.js";
+import "./types/sales.js";
 import "./types/alerts.js";
 import "./types/top-ups.js";
 import "./types/usage.js";

@@ -50,6 +50,7 @@ import { addRequestRoutes } from "./routes/requests.js";
 import { addRerankRoutes } from "./routes/rerank.js";
 import { addResponseRoutes } from "./routes/responses.js";
 import { addRunRoutes } from "./routes/runs.js";
+import { addSalesRoutes } from "./routes/sales.js";
 import { addSessionRoutes } from "./routes/sessions.js";
 import { addStoredResponseRoutes } from "./routes/stored-responses.js";
 import { addTextRoutes } from "./routes/text.js";
@@ -219,6 +220,7 @@ function createRouter(
   addTopUpRoutes(accountRoute, endpoint, services);
   addEarningRoutes(accountRoute, endpoint, services);
   addBillingRoutes(accountRoute, endpoint, services);
+  addSalesRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);

@@ -275,6 +275,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     "getTrialBalance",
     "{\n  trialBalance {\n    debit credit sold granted books { book opening debit credit closing movements { kind debit credit } }\n  }\n}",
   ],
+  ["listSales", "{\n  sales { day processor currency purchases credits sold refunds refunded disputes disputed won writtenOff }\n}"],
   ["listMargins", "{\n  margins(by: [MODEL, UPSTREAM]) {\n    modelId upstream requests cost upstreamCost margin\n  }\n}"],
   [
     "listSpend",

@@ -17,6 +17,7 @@ import { TopUpBooking } from "./booking.js";
 import { CreditWebhooks } from "./credit-webhooks.js";
 import { checkoutLink, DevelopmentCheckout } from "./development-checkout.js";
 import { PaymentReports } from "./payment-reports.js";
+import { Sales } from "./sales.js";
 import { StripeProcessor } from "./stripe-processor.js";
 import { TopUps } from "./top-ups.js";
 
@@ -60,6 +61,7 @@ export function createPayments(
   };
   return {
     topUps: new TopUps({ database, booking, events, clock, processor, sales, creditsUrl }),
+    sales: new Sales(database, clock),
     billing: new Billing({ processor, sales, creditsUrl }),
     developmentCheckout,
     autoTopUps,

@@ -791,6 +791,11 @@ export const OPERATIONS: readonly Operation[] = [
   { needs: "operator", rest: { method: "GET", path: "/operator/spend?by=model&format=csv" } },
   {
     needs: "operator",
+    rest: { method: "GET", path: "/operator/sales" },
+    graphql: { field: "Query.sales", document: "{ sales { day } }" },
+  },
+  {
+    needs: "operator",
     rest: { method: "GET", path: "/operator/margins?by=model" },
     graphql: { field: "Query.margins", document: "{ margins(by: [MODEL]) { requests } }" },
   },
