@@ -54,7 +54,12 @@ describe.each(DATABASE_KINDS)("earnings on $name", ({ isAbsent, open }) => {
     };
     const refund = async (topUpId: string, accountId: string, amount: bigint) => {
       await pool.query("UPDATE top_up SET refunded_cents = $2 WHERE id = $1", [topUpId, amount.toString()]);
-      return ledger.refund({ id: randomUUID(), accountId, bucket: "pack", amount, note: null }, within());
+      const id = randomUUID();
+      await pool.query(
+        "INSERT INTO top_up_reversal (id, top_up_id, account_id, kind, amount_cents, nanocredits, moved_nanocredits) VALUES ($1, $2, $3, 'refund', $4, $4, 0)",
+        [id, topUpId, accountId, amount.toString()],
+      );
+      return ledger.refund({ id, accountId, bucket: "pack", amount, note: null }, within());
     };
     const give = (accountId: string, amount: bigint, expiry?: { expiresAt: Date; priority: number }) => {
       const id = randomUUID();
