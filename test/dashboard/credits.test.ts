@@ -102,6 +102,13 @@ describe.skipIf(NO_BROWSER)("credits page", () => {
     await screenshot(receipt, "receipt");
     await screenshot(page, "credits-refunded");
 
+    await receipt.close();
+    await page.bringToFront();
+    await page.getByRole("switch", { name: "Buy credits when the balance is low" }).click();
+    await page.getByLabel("Credits to buy each time").fill("20.13");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The development checkout declines amounts that end in .13.").first().waitFor();
+    await screenshot(page, "credits-declined");
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });

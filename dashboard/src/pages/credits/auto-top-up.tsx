@@ -1,6 +1,6 @@
 /** Automatic top-ups: their settings, and why the last one failed. */
 import { Alert, Button, Group, Stack, Switch, Text, TextInput } from "@mantine/core";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useMutation } from "urql";
 import { useAnswer } from "../../client/answer.js";
 import { type AutoTopUpFieldsFragment, CreditsAutoTopUpDocument, UpdateAutoTopUpDocument } from "../../client/generated/graphql.js";
@@ -18,6 +18,10 @@ const ATTEMPT_MS = 1_500;
 export function AutoTopUpCard({ onAttempt }: { readonly onAttempt: () => void }) {
   const answer = useAnswer({ query: CreditsAutoTopUpDocument });
   const { refetch } = answer;
+  // The form stays, with everything that was entered, also when the settings cannot be refetched.
+  const known = useRef<AutoTopUpFieldsFragment | null>(undefined);
+  if (answer.data?.me) known.current = answer.data.me.autoTopUp;
+  const current = known.current;
   const available = useLive().balance?.available;
   const [savedAt, setSavedAt] = useState(0);
   useEffect(() => {
@@ -30,14 +34,15 @@ export function AutoTopUpCard({ onAttempt }: { readonly onAttempt: () => void })
   }, [available, savedAt, refetch, onAttempt]);
   return (
     <Card title="Automatic top-ups">
-      <QueryView answer={answer}>
-        {({ me }) => (
-          <Stack gap="sm">
-            {me?.autoTopUp && <State state={me.autoTopUp} />}
-            <Form key={me?.autoTopUp ? "set" : "new"} current={me?.autoTopUp ?? null} onSaved={() => setSavedAt(Date.now())} />
-          </Stack>
-        )}
-      </QueryView>
+      {current === undefined ? (
+        <QueryView answer={answer}>{() => null}</QueryView>
+      ) : (
+        <Stack gap="sm">
+          {answer.error && <Failure error={answer.error} retry={refetch} />}
+          {current && <State state={current} />}
+          <Form current={current} onSaved={() => setSavedAt(Date.now())} />
+        </Stack>
+      )}
     </Card>
   );
 }
