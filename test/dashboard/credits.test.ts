@@ -112,6 +112,20 @@ describe.skipIf(NO_BROWSER)("credits page", () => {
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
+
+  it("shows an operator the sales of the day", async () => {
+    const person = await signUp(app);
+    await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isOperator: true } });
+    const visit = await visitDashboard(browser, app, { person });
+    await visit.open("operator/sales");
+    // 25 and 20 credits were bought above.
+    await visit.page.getByRole("cell", { name: "development" }).waitFor();
+    await visit.page.getByRole("cell", { name: /^45\.00 USD/ }).waitFor();
+    await visit.page.getByRole("cell", { name: /^20\.00 USD/ }).waitFor();
+    await screenshot(visit.page, "operator-sales");
+    expect(visit.browserErrors).toEqual([]);
+    await visit.context.close();
+  });
 });
 
 const chat = async (app: TestApp, key: string) => {

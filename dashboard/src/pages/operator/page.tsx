@@ -5,6 +5,7 @@ import {
   OperatorAuditDocument,
   OperatorGatewayDocument,
   OperatorRoutesDocument,
+  OperatorSalesDocument,
   OperatorSpendDocument,
 } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
@@ -12,12 +13,14 @@ import { OneAccount } from "./account.js";
 import { Accounts, toAccountsVariables } from "./accounts.js";
 import { AuditLog, toAuditVariables } from "./audit.js";
 import { GatewayStatus, isDayShown } from "./gateway.js";
-import { ACCOUNTS, AUDIT, ROUTES, SPEND } from "./parts.js";
+import { ACCOUNTS, AUDIT, ROUTES, SALES, SPEND } from "./parts.js";
 import { RoutesPage, toRoutesVariables } from "./routes.js";
+import { SalesPage } from "./sales.js";
 import { SpendPage, toSpendVariables } from "./spend.js";
 
 export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
   if (url.pathname.endsWith(SPEND)) prefetch(OperatorSpendDocument, toSpendVariables(url.searchParams));
+  else if (url.pathname.endsWith(SALES)) prefetch(OperatorSalesDocument, {});
   else if (url.pathname.endsWith(ROUTES)) prefetch(OperatorRoutesDocument, toRoutesVariables(url.searchParams));
   else if (url.pathname.includes(AUDIT)) prefetch(OperatorAuditDocument, toAuditVariables(url.searchParams));
   else if (id !== undefined) prefetch(OperatorAccountDocument, { id });
@@ -29,6 +32,7 @@ export function Component() {
   const { id } = useParams();
   const { pathname } = useLocation();
   if (pathname === SPEND) return <SpendPage />;
+  if (pathname === SALES) return <SalesPage />;
   if (pathname === ROUTES) return <RoutesPage />;
   if (pathname.startsWith(AUDIT)) return <AuditLog id={id ?? null} />;
   if (id !== undefined) return <OneAccount key={id} id={id} />;

@@ -9,6 +9,7 @@ export const OPERATOR = addressOf("operator");
 export const ACCOUNTS = `${OPERATOR}/accounts`;
 export const ROUTES = `${OPERATOR}/routes`;
 export const SPEND = `${OPERATOR}/spend`;
+export const SALES = `${OPERATOR}/sales`;
 export const AUDIT = `${OPERATOR}/audit`;
 export const LOGS = `${OPERATOR}/logs`;
 /** Limit of the gateway for reasons of an operator's act. */
@@ -19,6 +20,7 @@ const SECTIONS = [
   { to: LOGS, label: "Logs" },
   { to: ROUTES, label: "Routes" },
   { to: SPEND, label: "Spend" },
+  { to: SALES, label: "Sales" },
   { to: AUDIT, label: "Audit log" },
 ];
 
