@@ -30,6 +30,7 @@ import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { EditKey } from "./edit-key.js";
 import { NewKey } from "./key-form.js";
+import { KeyLimits } from "./key-limits.js";
 
 const DAYS_SHOWN = 30;
 
@@ -392,6 +393,7 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
           )}
         </Card>
       </SimpleGrid>
+      <KeyLimits id={id} />
     </Page>
   );
 }
