@@ -81,7 +81,7 @@ export class UnknownRoutes {
     if (segments.length === 0 || segments.length > SEGMENTS_MAX) return "";
     const mediaUrl = segments[0] === "media" ? this.mediaUrl() : null;
     if (mediaUrl !== null) return `Files have an address of their own here: ${mediaUrl}${path.slice("/media".length)}.`;
-    this.templates ??= this.routes.map(readTemplate);
+    this.templates ??= readTemplates(this.routes);
     const below = belowBase(segments);
     if (below.length === 0) return `The routes are below it: ${CHAT}, GET /v1/models and others.`;
     const gemini = geminiHint(below);
@@ -103,7 +103,7 @@ export class UnknownRoutes {
     const gemini = geminiHint(below);
     if (gemini) return gemini;
     if (isBase(segments, below)) return "";
-    this.templates ??= this.routes.map(readTemplate);
+    this.templates ??= readTemplates(this.routes);
     const meant = this.templates.find((template) => template.methods.includes(method) && fits(template, ["v1", ...below]));
     return meant ? this.withBase(show(meant, method)) : "";
   }
@@ -157,6 +157,12 @@ function geminiHint(below: readonly string[]): string | null {
   const last = below.at(-1) ?? "";
   const instead = below[0] === "models" ? OF_GEMINI.get(last.slice(last.lastIndexOf(":") + 1).toLowerCase()) : undefined;
   return instead && last.includes(":") ? `This gateway does not offer it. ${instead}` : null;
+}
+
+/** Those of fewer parameters first, as their words say more. */
+function readTemplates(routes: readonly ServedRoute[]): Template[] {
+  const parametersOf = ({ segments }: Template) => segments.filter(isParameter).length;
+  return routes.map(readTemplate).sort((one, other) => parametersOf(one) - parametersOf(other));
 }
 
 function readTemplate({ path, methods }: ServedRoute): Template {

@@ -181,6 +181,7 @@ const OWN_PAGES = [
   "/docs",
   "/integrations/callback",
   "/integrations/connect",
+  "/receipt",
   "/set-password",
   "/sign-in",
   "/sign-in/github",
