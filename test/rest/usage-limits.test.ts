@@ -55,7 +55,7 @@ describe("a budget by the day", () => {
     const { id, ...created } = await limit(apiKeyId, { metric: "credits", amount: 0.75, period: "day", timeZone: "Europe/Berlin" });
     expect(created).toMatchObject({
       ...{ apiKeyId, metric: "credits", amount: "0.75", period: "day", minutes: null, rolling: false, timeZone: "Europe/Berlin" },
-      // What was spent before counts.
+      // Earlier charges count.
       usage: { spent: "0.25", remaining: "0.5", percent: 33 },
     });
     expect((await spend(key)).status).toBe(200);
@@ -83,11 +83,11 @@ describe("a budget by the day", () => {
     expect((await spend(key)).status).toBe(200);
   });
 
-  it("charges a whole answer and a stream no more than what is left", async () => {
+  it("charges a whole answer and a stream no more than the rest", async () => {
     const { id: apiKeyId, key } = await newKey();
     const { id } = await limit(apiKeyId, { metric: "credits", amount: 1, period: "month" });
     app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(1, 9) })));
-    // The upstream ignores its cap of one token: what is left is charged for it at most.
+    // The upstream ignores its cap of one token: the rest is charged for it at most.
     expect((await spend(key)).headers.get("x-cost")).toMatch(/^(?:0\.25|0\.5|0\.75|1)$/);
     app.upstream.replyNext(sse(chatChunks(Array.from({ length: 12 }, () => "word "))));
     await spend(key, { stream: true, max_tokens: undefined });

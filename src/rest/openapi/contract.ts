@@ -19,7 +19,7 @@ export const TAGS = {
   Authorization: "Authorization of apps: keys that a user grants and pays for.",
   Media: "Files.",
   Webhooks: "Webhook endpoints that receive events of the account. Needs a secret key with the permission `keys`.",
-  Alerts: "Unusual spend, budgets, unused keys and the like: what was raised, and the rules.",
+  Alerts: "Raised alerts (unusual spend, budgets, unused keys and the like), and their rules.",
   "Connected apps": "Connections to external apps that a person has approved. Needs a secret key with the permission `keys`.",
   Agents: "Prompt agents and code agents: registered models that the gateway itself runs.",
   "Community models": "Models and agents that the account has registered. Needs a secret key with the permission `keys`.",
