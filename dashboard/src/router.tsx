@@ -25,6 +25,7 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
   { paths: ["/dashboard/files", "/dashboard/files/:id"], load: () => import("./pages/files/page.js") },
   { paths: ["/dashboard/playground/:kind?"], load: () => import("./pages/playground/page.js") },
   { paths: ["/dashboard/webhooks", "/dashboard/webhooks/:id"], load: () => import("./pages/webhooks/page.js") },
+  { paths: ["/dashboard/alerts"], load: () => import("./pages/alerts/page.js") },
   { paths: ["/dashboard/account", "/dashboard/account/:part"], load: () => import("./pages/account/page.js") },
   { paths: ["/dashboard/models", "/dashboard/models/*"], load: () => import("./pages/models/page.js") },
   { paths: ["/dashboard/usage", "/dashboard/usage/:id"], load: () => import("./pages/usage/page.js") },

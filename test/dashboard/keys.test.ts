@@ -149,6 +149,30 @@ describe.skipIf(NO_BROWSER)("keys page", () => {
     expect(await page.getByText("acme/chat", { exact: true }).count()).toBeGreaterThan(0);
   });
 
+  it("creates a management key, which creates keys and cannot generate", async () => {
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app);
+    await open("keys?new");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("terraform");
+    await dialog.getByRole("switch", { name: "Management key" }).click({ force: true });
+    expect(await dialog.getByRole("checkbox", { name: "Keys" }).count()).toBe(0);
+    await screenshot(page, "key-management-new");
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    const manager = (await page.locator("[data-key-value] .mono").textContent()) ?? "";
+    await screenshot(page, "key-management");
+    const answer = await fetch(`${app.baseUrl}/account/keys`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${manager}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ name: "made" }),
+    });
+
+    expect([answer.status, (await chat(manager)).status]).toEqual([200, 403]);
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByText("management", { exact: true }).waitFor();
+    expect(browserErrors).toEqual([]);
+    await context.close();
+  });
+
   it("revokes a key, and notifies other tabs", async () => {
     const { page } = visit;
     const other = await visitDashboard(browser, app, { person: visit.person });

@@ -27,6 +27,7 @@ const PATHS = [
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],
   ["playground", ...["image", "video", "speech", "music", "transcription", "embeddings"].map((kind) => `playground/${kind}`)],
+  ["alerts"],
   ["webhooks", "webhooks?new"],
   ["account", "account/sessions", "account/data", "credits"],
 ].flat();

@@ -3,6 +3,7 @@ import {
   ArrowTrendingUpIcon,
   BanknotesIcon,
   BellAlertIcon,
+  BellIcon,
   ChatBubbleLeftRightIcon,
   CubeIcon,
   CubeTransparentIcon,
@@ -42,6 +43,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: "files", label: "Files", icon: FolderIcon, words: "media upload gallery" },
   { path: "my-models", label: "My models", icon: CubeTransparentIcon, words: "community publish prompt code agent earnings" },
   { path: "apps", label: "Apps", icon: PuzzlePieceIcon, words: "connected oauth device redirect integrations" },
+  { path: "alerts", label: "Alerts", icon: BellIcon, words: "unusual spend budget unused keys silence notifications" },
   { path: "webhooks", label: "Webhooks", icon: BellAlertIcon, words: "endpoints deliveries secret" },
   { path: "account", label: "Account", icon: UserCircleIcon, words: "profile password sessions export delete" },
   {

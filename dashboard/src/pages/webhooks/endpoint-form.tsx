@@ -18,6 +18,7 @@ export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: str
   { value: "BALANCE_LOW", name: "balance.low", description: "Your balance fell below the alert threshold." },
   { value: "API_KEY_CREATED", name: "api_key.created", description: "A key was created, by you or by an app." },
   { value: "API_KEY_REVOKED", name: "api_key.revoked", description: "A key was revoked." },
+  { value: "ALERT_RAISED", name: "alert.raised", description: "A rule of your account has raised an alert." },
   { value: "RUN_ASKED", name: "run.asked", description: "A call waits because its run has too few credits left." },
   { value: "LIMIT_REACHED", name: "limit.reached", description: "Usage reached a percentage of a limit." },
 ];
