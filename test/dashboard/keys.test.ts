@@ -173,6 +173,37 @@ describe.skipIf(NO_BROWSER)("keys page", () => {
     await context.close();
   });
 
+  it("adds a limit that renews, shows its use, and removes it", async () => {
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app);
+    await open("keys?new");
+    await page.getByRole("dialog").getByLabel("Name").fill("limited");
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+    const limited = (await page.locator("[data-key-value] .mono").textContent()) ?? "";
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("link", { name: "limited" }).click();
+    await page.getByRole("button", { name: "Add limit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("At most").fill("0");
+    await dialog.getByRole("button", { name: "Add limit" }).click();
+    await expect.poll(() => dialog.getByLabel("At most").getAttribute("aria-invalid")).toBe("true");
+    await dialog.getByLabel("At most").fill("1");
+    await dialog.getByRole("combobox", { name: "Of" }).click();
+    await page.getByRole("option", { name: "requests", exact: true }).click();
+    await screenshot(page, "key-limit-new");
+    await dialog.getByRole("button", { name: "Add limit" }).click();
+    await page.getByRole("cell", { name: "1 requests" }).waitFor();
+
+    expect([(await chat(limited)).status, (await chat(limited)).status]).toEqual([200, 429]);
+    await page.reload();
+    await page.getByText("1 (100%)").waitFor();
+    await screenshot(page, "key-limits");
+    await page.getByRole("button", { name: "Remove" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove limit" }).click();
+    await page.getByText("No limits by hour, day, week or month.").waitFor();
+    expect(browserErrors.filter((text) => !text.includes("400"))).toEqual([]);
+    await context.close();
+  });
+
   it("revokes a key, and notifies other tabs", async () => {
     const { page } = visit;
     const other = await visitDashboard(browser, app, { person: visit.person });

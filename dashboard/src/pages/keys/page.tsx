@@ -393,7 +393,7 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
           )}
         </Card>
       </SimpleGrid>
-      <KeyLimits id={id} />
+      <KeyLimits id={id} isEditable={!isRevoked} />
     </Page>
   );
 }
