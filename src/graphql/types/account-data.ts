@@ -34,6 +34,8 @@ const SECTIONS: Readonly<Record<ExportSection, string>> = {
   presets: "Presets of the playground.",
   vendor_keys: "Vendor keys, without their secrets.",
   usage_limits: "Limits that renew.",
+  earnings: "Shares of charges that the account earned.",
+  alerts: "Raised alerts.",
   top_ups: "Purchases of credits, unpaid ones included.",
   models: "Models and agents registered by the account, without credentials.",
 };

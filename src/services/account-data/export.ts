@@ -34,13 +34,15 @@ export type ExportSection =
   | "vendor_keys"
   | "usage_limits"
   | "top_ups"
+  | "earnings"
+  | "alerts"
   | "stored_responses"
   | "conversations"
   | "models";
 
-/** Milliseconds of a time that every database can write. */
 /** Of the lines of a charge, those of its payer. Further lines are the shares of owners of models and apps. */
 const CHARGE_LINE_MAX = 10;
+/** Milliseconds of a time that every database can write. */
 const TIME_PATTERN = /^\d{1,14}$/;
 
 export interface ExportQuery {
@@ -228,6 +230,19 @@ const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conv
         },
       }),
     );
+  },
+  /** Without the payers, who are other accounts. */
+  earnings: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page);
+    const select = { id: true, kind: true, source: true, nanocredits: true, reversedNanocredits: true, createdAt: true } as const;
+    const rows = await prisma.earning.findMany({ where: { accountId, ...where }, select, ...query });
+    return rows.map(({ nanocredits, reversedNanocredits, ...row }) =>
+      created({ ...row, credits: formatNanocredits(nanocredits), reversed: formatNanocredits(reversedNanocredits) }),
+    );
+  },
+  alerts: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page);
+    return (await prisma.alert.findMany({ where: { accountId, ...where }, omit: { accountId: true }, ...query })).map(created);
   },
   models: async ({ prisma }, accountId, page) => {
     const { where, ...query } = newestFirst(page);

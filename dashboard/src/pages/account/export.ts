@@ -12,6 +12,8 @@ const SECTIONS: readonly AccountExportSection[] = [
   "PRESETS",
   "VENDOR_KEYS",
   "TOP_UPS",
+  "EARNINGS",
+  "ALERTS",
   "MODELS",
   "FILES",
   "UPLOADS",
