@@ -11,6 +11,7 @@ const SECTIONS: readonly AccountExportSection[] = [
   "WEBHOOK_ENDPOINTS",
   "PRESETS",
   "VENDOR_KEYS",
+  "USAGE_LIMITS",
   "TOP_UPS",
   "EARNINGS",
   "ALERTS",
