@@ -310,6 +310,8 @@ export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
   ...["retrieve", "delete"].map((verb): [string, string] => [`${verb}ConversationItem`, CONVERSATIONS_OVER_REST]),
   ["openResponses", "GraphQL streams responses with the subscription response, also over a WebSocket."],
   ["openRealtime", "Realtime sessions have a WebSocket of their own."],
+  ["takeStripeEvent", "Stripe sends its events to it."],
+  ["takeCreditsWebhook", "Payment processors send their payments to it."],
   ["registerClient", "OAuth defines this endpoint for clients (RFC 7591)."],
   ["getAuthorizationServer", "OAuth defines this document (RFC 8414)."],
   ["getMcpResource", "OAuth defines this document (RFC 9728)."],
