@@ -1,5 +1,4 @@
 /** Earnings on the page of one's models: they appear as soon as another account is charged, and become credits. */
-import { randomUUID } from "node:crypto";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../rest/client.js";
@@ -8,6 +7,7 @@ import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { createMember, registerModel } from "../support/community-models.js";
 import { visitDashboard } from "../support/dashboard.js";
 import { signUp } from "../support/sign-in.js";
+import { buyCredits } from "../support/top-ups.js";
 
 describe.skipIf(NO_BROWSER)("earnings", () => {
   let browser: Browser;
@@ -23,10 +23,7 @@ describe.skipIf(NO_BROWSER)("earnings", () => {
 
   async function createBuyer(): Promise<string> {
     const { accountId, key } = await createMember(app, { credits: 0 });
-    const id = randomUUID();
-    const price = { processor: "development", currency: "usd", nanocredits: 1000n * 10n ** 9n, amountCents: 100_000n };
-    await app.database.prisma.topUp.create({ data: { id, accountId, ...price, expiresAt: new Date() } });
-    await app.services.topUps.bookPayment("development", { topUpId: id, cents: 100_000n, currency: "usd" });
+    await buyCredits(app, accountId, 100_000n);
     return key;
   }
 

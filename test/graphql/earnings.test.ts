@@ -16,6 +16,7 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { buyCredits } from "../support/top-ups.js";
 import { json } from "../support/upstream-replies.js";
 import { codes, execute, ok, subscribeSse } from "./client.js";
 
@@ -48,16 +49,7 @@ async function createOwner() {
 
 async function createPayer(credits: string) {
   const payer = await createMember(app, { credits: 0 });
-  const { topUps } = app.services;
-  const id = randomUUID();
-  const cents = BigInt(credits) * 100n;
-  await app.database.prisma.topUp.create({
-    data: {
-      ...{ id, accountId: payer.accountId, processor: "development", currency: "usd" },
-      ...{ nanocredits: cents * 10_000_000n, amountCents: cents, expiresAt: new Date() },
-    },
-  });
-  expect(await topUps.bookPayment("development", { topUpId: id, cents, currency: "usd" })).toBe(true);
+  const id = await buyCredits(app, payer.accountId, BigInt(credits) * 100n);
   return { ...payer, topUpId: id };
 }
 

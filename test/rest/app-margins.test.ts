@@ -1,5 +1,4 @@
 /** Margins of apps: set, agreed to, charged, earned and shown (docs/spec/earnings.md#apps). */
-import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { execute, ok } from "../graphql/client.js";
 import { MyEarningsDocument, SetAppMarginDocument } from "../operations/generated/graphql.js";
@@ -9,6 +8,7 @@ import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunk, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { formTo, openPage, submitForm } from "../support/pages.js";
 import { type Person, signUp } from "../support/sign-in.js";
+import { buyCredits } from "../support/top-ups.js";
 import { json, sse } from "../support/upstream-replies.js";
 import { createClient } from "./client.js";
 
@@ -53,10 +53,7 @@ async function createBuyer(cents: bigint): Promise<Person> {
   const person = await signUp(app);
   await app.database.pool.query("UPDATE account SET tier = NULL WHERE id = $1", [person.accountId]);
   await app.services.accounts.balanceOf(person.accountId);
-  const id = randomUUID();
-  const data = { id, accountId: person.accountId, processor: "development", currency: "usd", expiresAt: new Date() };
-  await app.database.prisma.topUp.create({ data: { ...data, nanocredits: cents * 10_000_000n, amountCents: cents } });
-  await app.services.topUps.bookPayment("development", { topUpId: id, cents, currency: "usd" });
+  await buyCredits(app, person.accountId, cents);
   return person;
 }
 

@@ -13,7 +13,7 @@ import type { AccountModel } from "../../store/generated/prisma/models.js";
 import type { GrantExpiry, Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import type { Commit, TierRefills, Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
@@ -37,7 +37,7 @@ export type ListedAccount = Pick<AccountModel, keyof typeof LISTED>;
 export const grantCreditsInput = z.strictObject({
   accountId: z.uuid(),
   bucket: z.enum(["tier", "crypto", "pack"]),
-  credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
+  credits: positiveCredits,
   note: storableText.max(GRANT_NOTE_CHARS_MAX).nullish(),
   /** Grants with the same id are made once. */
   grantId: z.uuid().nullish(),

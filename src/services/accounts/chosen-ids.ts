@@ -1,11 +1,12 @@
 /** Ids that an operator chose for entries of the ledger, so that a repeated request books once. */
 import { conflict } from "../../errors.js";
 import { type Database, type DatabaseClient, refusingTaken } from "../../store/database.js";
+import type { LedgerKind } from "../../store/generated/prisma/enums.js";
 import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
 import type { BucketName } from "../../store/ledger.js";
 
 /** Of the parameters whose ids operators choose: `grantId`, `saleId`. */
-export type ChosenName = "grant" | "withdrawal" | "sale" | "payment";
+export type ChosenName = "grant" | "withdrawal" | "sale" | "payment" | "payout" | "conversion";
 
 export interface Booking {
   readonly id: string;
@@ -52,4 +53,14 @@ export function bookOnce<T>(
     () => prisma.$transaction(book),
     () => isTaken(name),
   );
+}
+
+/** Whether the id was booked before, for an account's booking without a bucket. Rejects with CONFLICT when it belongs to another booking. */
+export async function isBooked(
+  rows: Pick<DatabaseClient, "ledgerEntry">,
+  { id: transactionId, kind, accountId }: { readonly id: string; readonly kind: ChosenName & LedgerKind; readonly accountId: string },
+): Promise<boolean> {
+  const entries = await rows.ledgerEntry.findMany({ where: { transactionId }, take: 2 });
+  if (entries.some((entry) => entry.kind !== kind || entry.accountId !== accountId)) throw isTaken(kind);
+  return entries.length > 0;
 }

@@ -9,19 +9,18 @@ import type { Events } from "../../store/events.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import { storableText } from "../requests/input.js";
-import { bookOnce, findEarlier, isTaken } from "./chosen-ids.js";
+import { bookOnce, findEarlier, isBooked, isTaken } from "./chosen-ids.js";
 import { GRANT_NOTE_CHARS_MAX } from "./limits.js";
 
-const positive = creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0");
 const note = storableText.max(GRANT_NOTE_CHARS_MAX).nullish();
 
 export const sellCreditsInput = z.strictObject({
   accountId: z.uuid(),
   bucket: z.enum(["crypto", "pack"]),
-  credits: positive,
+  credits: positiveCredits,
   /** Such as the number of the invoice. */
   note,
   /** Sales with the same id are booked once. */
@@ -31,7 +30,7 @@ export type SellCreditsInput = z.output<typeof sellCreditsInput>;
 
 export const recordPaymentInput = z.strictObject({
   accountId: z.uuid(),
-  credits: positive,
+  credits: positiveCredits,
   note,
   /** Payments with the same id are booked once. */
   paymentId: z.uuid().nullish(),
@@ -72,11 +71,10 @@ export class InvoiceSales {
     await bookOnce(this.database, "payment", async (transaction) => {
       await lockAccountRow(transaction, accountId);
       if ((await transaction.account.count({ where: { id: accountId } })) === 0) throw notFound("account");
-      const [earlier] = await transaction.ledgerEntry.findMany({ where: { transactionId: id }, take: 1 });
-      if (earlier && (earlier.kind !== "payment" || earlier.accountId !== accountId)) throw isTaken("payment");
+      const isRepeated = await isBooked(transaction, { id, kind: "payment", accountId });
       const booked = await this.ledger.bookPayment({ id, accountId, amount: credits, note: text }, transaction);
       if (booked === null) throw conflict("The account owes less than that.");
-      if (earlier) return;
+      if (isRepeated) return;
       const after = { credits: formatNanocredits(booked) };
       await recordAct(transaction, ctx, { act: "record_payment", accountId, objectId: id, after, reason: text });
     });

@@ -9,7 +9,7 @@ import type { Events } from "../../store/events.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import type { TierRefills } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
@@ -20,7 +20,7 @@ import { GRANT_NOTE_CHARS_MAX } from "./limits.js";
 export const withdrawCreditsInput = z.strictObject({
   accountId: z.uuid(),
   bucket: z.enum(["tier", "crypto", "pack"]),
-  credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
+  credits: positiveCredits,
   note: storableText.max(GRANT_NOTE_CHARS_MAX).nullish(),
   /** Withdrawals with the same id are made once. */
   withdrawalId: z.uuid().nullish(),

@@ -7,7 +7,7 @@ import { insufficientBalance, invalidInput } from "../../errors.js";
 import { formatNanocredits, parseNanocredits } from "../../lib/money.js";
 import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "./limits.js";
 
@@ -29,7 +29,7 @@ export interface GrantTerms {
 
 const wholeDays = `must be a whole number of days from 1 to ${GRANT_DAYS_MAX}`;
 export const days = z.int(wholeDays).min(1, wholeDays).max(GRANT_DAYS_MAX, wholeDays);
-export const budget = creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0");
+export const budget = positiveCredits;
 export const permission = z.enum(GRANTABLE_PERMISSIONS);
 export const modelNames = z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX);
 

@@ -15,3 +15,8 @@ export const creditsAmount = z
     return z.NEVER;
   })
   .meta({ anyOf: undefined, type: "number", minimum: 0, maximum: CREDITS_MAX, description: "Credits, with at most 9 decimals." });
+
+/** The same without 0. */
+export const positiveCredits = creditsAmount
+  .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
+  .meta({ minimum: undefined, exclusiveMinimum: 0 });

@@ -4,12 +4,12 @@ import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
-import { refusingTaken } from "../../store/database.js";
 import { requireOperator } from "../access/permissions.js";
+import { bookOnce, isBooked } from "../accounts/chosen-ids.js";
 import { recordAct } from "../audit/audit-log.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
-import { assertUnusedId, type Earnings, type EarningsDependencies, idTaken, lessHasMatured } from "./earnings.js";
+import { type Earnings, type EarningsDependencies, lessHasMatured } from "./earnings.js";
 import {
   EARNING_FLAGS_MAX,
   EARNINGS_NOTE_CHARS_MAX,
@@ -23,7 +23,7 @@ const note = storableText.max(EARNINGS_NOTE_CHARS_MAX).nullish();
 
 export const recordPayoutInput = z.strictObject({
   accountId: z.uuid(),
-  credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
+  credits: positiveCredits,
   note,
   /** Payouts with the same id are booked once. */
   payoutId: z.uuid().nullish(),
@@ -98,19 +98,14 @@ export class EarningsAdministration {
     const { database, ledger } = this.deps;
     const { available } = await this.earnings.summary(ctx, accountId);
     const id = payoutId ?? createId();
-    const paid = await refusingTaken(
-      () =>
-        database.prisma.$transaction(async (transaction) => {
-          await assertUnusedId(transaction, id, accountId, "payout");
-          const isRepeated = (await transaction.ledgerEntry.count({ where: { transactionId: id } })) > 0;
-          const amount = await ledger.payOut({ id, accountId, amount: credits, note: text }, transaction);
-          if (amount === null || isRepeated) return amount;
-          const after = { credits: formatNanocredits(amount) };
-          await recordAct(transaction, ctx, { act: "record_payout", accountId, objectId: id, after, reason: text });
-          return amount;
-        }),
-      () => idTaken("payout"),
-    );
+    const paid = await bookOnce(database, "payout", async (transaction) => {
+      const isRepeated = await isBooked(transaction, { id, kind: "payout", accountId });
+      const amount = await ledger.payOut({ id, accountId, amount: credits, note: text }, transaction);
+      if (amount === null || isRepeated) return amount;
+      const after = { credits: formatNanocredits(amount) };
+      await recordAct(transaction, ctx, { act: "record_payout", accountId, objectId: id, after, reason: text });
+      return amount;
+    });
     if (paid === null) throw lessHasMatured(available);
     return paid;
   }

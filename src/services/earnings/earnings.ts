@@ -6,21 +6,17 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { CREDITS_MAX } from "../../limits.js";
-import { type Database, refusingTaken } from "../../store/database.js";
+import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { EarningDailyModel, EarningModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireKeyManager, requireOperator, requirePermission } from "../access/permissions.js";
+import { bookOnce, isBooked } from "../accounts/chosen-ids.js";
 import { mapEvents, queueOf } from "../accounts/live.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import { EARNING_DAYS_DEFAULT, EARNING_DAYS_MAX, MATURITY_DAYS } from "./limits.js";
 
 const DAY_MS = 86_400_000;
-
-export const positiveCredits = creditsAmount
-  .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
-  .meta({ anyOf: undefined, type: "number", exclusiveMinimum: 0, maximum: CREDITS_MAX, description: "Credits, more than 0." });
 
 export const convertEarningsInput = z.strictObject({
   credits: positiveCredits,
@@ -116,14 +112,10 @@ export class Earnings {
     const { accountId } = requireKeyManager(ctx);
     const { database, ledger, events } = this.deps;
     const id = conversionId ?? createId();
-    const converted = await refusingTaken(
-      () =>
-        database.prisma.$transaction(async (transaction) => {
-          await assertUnusedId(transaction, id, accountId, "conversion");
-          return ledger.convertEarnings({ id, accountId, amount: credits, note: null }, transaction);
-        }),
-      () => idTaken("conversion"),
-    );
+    const converted = await bookOnce(database, "conversion", async (transaction) => {
+      await isBooked(transaction, { id, kind: "conversion", accountId });
+      return ledger.convertEarnings({ id, accountId, amount: credits, note: null }, transaction);
+    });
     if (converted === null) throw lessHasMatured((await this.summary(ctx, accountId)).available);
     events.publish("balance-changed", { accountId });
     return converted;
@@ -137,25 +129,6 @@ export function maturesAt({ day }: { readonly day: Date }): Date {
 
 export function lessHasMatured(available: bigint): Error {
   return conflict(`Only ${formatNanocredits(available)} credits of earnings have matured: use that much or less.`);
-}
-
-type EarningsUseKind = "conversion" | "payout";
-
-export function idTaken(kind: EarningsUseKind): Error {
-  return conflict(`This ${kind}Id was used for something else: choose another UUID.`);
-}
-
-/** Rejects with CONFLICT when the id belongs to another booking. */
-export async function assertUnusedId(
-  transaction: Pick<Database["prisma"], "ledgerEntry">,
-  transactionId: string,
-  accountId: string,
-  kind: EarningsUseKind,
-): Promise<void> {
-  const other = await transaction.ledgerEntry.findFirst({
-    where: { transactionId, OR: [{ kind: { not: kind } }, { accountId: { not: accountId } }] },
-  });
-  if (other) throw idTaken(kind);
 }
 
 function assertMayRead(ctx: RequestContext, accountId: string): void {

@@ -20,7 +20,7 @@ import { type Database, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { AutoTopUpModel, TopUpModel } from "../../store/generated/prisma/models.js";
 import { requireKeyManager, requirePermission } from "../access/permissions.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import type { TopUpBooking } from "./booking.js";
 import {
   AUTO_TOP_UP_CREDITS_MAX,
@@ -38,9 +38,10 @@ import { assertSold } from "./top-ups.js";
 
 const NANO = 10n ** 9n;
 const bounds = { anyOf: undefined, type: "number", exclusiveMinimum: 0, maximum: AUTO_TOP_UP_CREDITS_MAX } as const;
-const amount = creditsAmount
-  .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
-  .refine((nanocredits) => nanocredits <= BigInt(AUTO_TOP_UP_CREDITS_MAX) * NANO, `must be at most ${AUTO_TOP_UP_CREDITS_MAX}`);
+const amount = positiveCredits.refine(
+  (nanocredits) => nanocredits <= BigInt(AUTO_TOP_UP_CREDITS_MAX) * NANO,
+  `must be at most ${AUTO_TOP_UP_CREDITS_MAX}`,
+);
 
 export const updateAutoTopUpInput = z.strictObject({
   isEnabled: z.boolean().describe("Whether credits are bought automatically."),

@@ -13,7 +13,7 @@ import type { TopUpModel } from "../../store/generated/prisma/models.js";
 import { isOperator, requireKeyManager, requireOperator, requirePermission } from "../access/permissions.js";
 import { mapEvents, queueOf } from "../accounts/live.js";
 import { recordAct } from "../audit/audit-log.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
 import type { ReportedPayment, TopUpBooking } from "./booking.js";
 import { CHECKOUT_SECONDS, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX } from "./limits.js";
@@ -22,13 +22,10 @@ import type { PaymentProcessor } from "./processor.js";
 
 /** The bounds of an amount are configured: `assertSold` checks them. */
 export const createCheckoutInput = z.strictObject({
-  credits: creditsAmount
-    .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
-    .refine(isInCents, "must have at most 2 decimals")
-    .meta({
-      ...{ anyOf: undefined, type: "number", exclusiveMinimum: 0 },
-      description: "Credits to buy, with at most 2 decimals. The gateway's operator sets the least and the most.",
-    }),
+  credits: positiveCredits.refine(isInCents, "must have at most 2 decimals").meta({
+    ...{ anyOf: undefined, type: "number", exclusiveMinimum: 0 },
+    description: "Credits to buy, with at most 2 decimals. The gateway's operator sets the least and the most.",
+  }),
   currency: z
     .string()
     .max(10)

@@ -16,19 +16,15 @@ import { isKeyManager, requireAccount } from "../access/permissions.js";
 import type { KeyInTree } from "../api-keys/api-key-limits.js";
 import { lockAccount, revokeTree, setBudget, worthOf } from "../api-keys/api-key-tree.js";
 import { findMaker, type KeyMaker } from "../api-keys/key-maker.js";
-import { creditsAmount } from "../credits/credits-amount.js";
+import { positiveCredits } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import { shownText, storableText } from "../requests/input.js";
 import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX } from "../requests/limits.js";
 import { RUN_ASKED_MS_MAX, RUN_TTL_SECONDS_DEFAULT, RUN_TTL_SECONDS_MAX, RUNS_BELOW_MAX, RUNS_OPEN_MAX } from "./limits.js";
 
-const positive = creditsAmount
-  .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
-  .meta({ minimum: undefined, exclusiveMinimum: 0 });
-
 export const runFields = {
   /** Nanocredits: the most that all calls of the run, and of the runs below it, may cost. */
-  maxCost: positive,
+  maxCost: positiveCredits,
   ttl: inUnit(z.int().min(1).max(RUN_TTL_SECONDS_MAX), "seconds"),
   label: shownText
     .trim()
@@ -47,7 +43,7 @@ export const createRunInput = z.strictObject({
 export type CreateRunInput = z.output<typeof createRunInput>;
 
 export const approveRunInput = z.strictObject({
-  amount: positive,
+  amount: positiveCredits,
   /** A repeat with the same one within a day adds nothing. */
   idempotencyKey: storableText.min(1).max(IDEMPOTENCY_KEY_CHARS_MAX).nullish(),
 });
