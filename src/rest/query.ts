@@ -1,7 +1,7 @@
 /** Query parameters common to several lists. */
 import * as z from "zod";
 import { LOWEST_UUID } from "../lib/ids.js";
-import { decodeCursor, type PagePosition } from "../lib/pagination.js";
+import { decodeCursor, encodeCursor, type Page, type PagePosition } from "../lib/pagination.js";
 import { queryTime } from "../services/requests/query-values.js";
 
 /** The start of a page: a `nextCursor` of this list. */
@@ -15,6 +15,12 @@ export function queryCursor(list: string) {
       return z.NEVER;
     })
     .meta({ pattern: "^[A-Za-z0-9_-]+$" });
+}
+
+/** For a list by creation, newest first: the `nextCursor` after a page; null after the last one. */
+export function nextCursorOf({ items, hasNextPage }: Page<{ readonly id: string; readonly createdAt: Date }>, list: string): string | null {
+  const last = hasNextPage ? items.at(-1) : undefined;
+  return last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, list) : null;
 }
 
 /** The start of a page by the time of the previous page's last row, and its ID where rows share a time. `rows`: their name, such as "Rows". */

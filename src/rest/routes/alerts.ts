@@ -1,7 +1,6 @@
 /** Alerts of the account, their rules and silences (docs/spec/alerts.md). */
 import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
-import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { permissionOf, requireKeyManager } from "../../services/access/permissions.js";
 import type { AlertRow, AlertSilenceRow } from "../../services/alerts/alerts.js";
@@ -18,7 +17,7 @@ import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
 import { amount, credits, cursorText, nullableText, pathId, time } from "../openapi/schemas.js";
-import { queryCursor } from "../query.js";
+import { nextCursorOf, queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
 const kind = z.enum(ALERT_KINDS);
@@ -81,10 +80,9 @@ export function addAlertRoutes(route: Route, endpoint: Endpoint, { alerts }: Pic
           ...(query.acknowledged && { isAcknowledged: query.acknowledged === "true" }),
         };
         const page = await alerts.list(ctx, { first: query.limit, after: query.cursor }, filter);
-        const last = page.hasNextPage ? page.items.at(-1) : undefined;
         return {
           data: page.items.map(toAlert),
-          next_cursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, "alerts") : null,
+          next_cursor: nextCursorOf(page, "alerts"),
         };
       },
     }),

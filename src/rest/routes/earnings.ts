@@ -1,7 +1,6 @@
 /** Earnings of owners of community models and apps (docs/spec/earnings.md). */
 import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
-import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { permissionOf, requireAccount, requireKeyManager, requireOperator } from "../../services/access/permissions.js";
 import { convertEarningsInput, type EarningDayRow, type EarningRow, earningDays, maturesAt } from "../../services/earnings/earnings.js";
@@ -13,7 +12,7 @@ import { CSV, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
 import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
 import { amount, credits, cursorText, nullableText, time, timeText } from "../openapi/schemas.js";
-import { queryCursor } from "../query.js";
+import { nextCursorOf, queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
 /** Unspecified: the most accounts of one list. */
@@ -122,10 +121,9 @@ export function addEarningRoutes(route: Route, endpoint: Endpoint, { earnings, e
       query: listQuery,
       handler: async (ctx, { query }) => {
         const page = await earnings.list(ctx, requireAccount(ctx).accountId, { first: query.limit, after: query.cursor });
-        const last = page.hasNextPage ? page.items.at(-1) : undefined;
         return {
           data: page.items.map(toShare),
-          next_cursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, "earnings") : null,
+          next_cursor: nextCursorOf(page, "earnings"),
         };
       },
     }),

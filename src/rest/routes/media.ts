@@ -10,7 +10,7 @@ import { type JsonObject, streamBody } from "../../http/body.js";
 import type { Exchange } from "../../http/exchange.js";
 import { toDisposition } from "../../lib/header-text.js";
 import { INERT_FILE_POLICY } from "../../lib/inert-answer.js";
-import { encodeCursor, type Page, type PageRequest } from "../../lib/pagination.js";
+import type { Page, PageRequest } from "../../lib/pagination.js";
 import { requireAccount } from "../../services/access/permissions.js";
 import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../../services/files/limits.js";
 import type { MediaMetadata } from "../../services/files/media.js";
@@ -26,7 +26,7 @@ import { openEndpoint } from "../open-endpoint.js";
 import { json, jsonOr, type Nothing, sentOrRedirect } from "../openapi/answer.js";
 import { amount, cursorText, nullableText, PIXEL, PIXEL_ID, pathId, time } from "../openapi/schemas.js";
 import { sendNegotiatedError } from "../pages/error-page.js";
-import { queryCursor } from "../query.js";
+import { nextCursorOf, queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 import { sendStoredFile } from "../stored-file.js";
 import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "../upload-body.js";
@@ -249,12 +249,11 @@ async function sendMediaObject(exchange: Exchange, object: MediaObject, mediaObj
   exchange.res.end();
 }
 
-function toList({ items, hasNextPage }: Page<MediaObject>) {
-  const last = hasNextPage ? items.at(-1) : undefined;
+function toList(page: Page<MediaObject>) {
   return {
-    items: items.map((item) => ({ ...toMetadata(item), url: item.url })),
-    nextCursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, "media") : null,
-    hasMore: hasNextPage,
+    items: page.items.map((item) => ({ ...toMetadata(item), url: item.url })),
+    nextCursor: nextCursorOf(page, "media"),
+    hasMore: page.hasNextPage,
   };
 }
 

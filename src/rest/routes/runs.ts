@@ -1,7 +1,6 @@
 /** Runs: an envelope of credits and time for a series of calls (docs/spec/runs.md). */
 import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
-import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { parseInput } from "../../services/requests/input.js";
 import { queryInteger } from "../../services/requests/query-values.js";
@@ -10,7 +9,7 @@ import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
 import { credits, cursorText, nullableText, pathId, time } from "../openapi/schemas.js";
-import { queryCursor } from "../query.js";
+import { nextCursorOf, queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
 const createRunBody = z.strictObject({
@@ -73,8 +72,7 @@ export function addRunRoutes(route: Route, endpoint: Endpoint, { runs }: Pick<Se
       query: listQuery,
       handler: async (ctx, { query }) => {
         const page = await runs.list(ctx, { first: query.limit, after: query.cursor }, RUN_ROW);
-        const last = page.hasNextPage ? page.items.at(-1) : undefined;
-        return { data: page.items.map(toRun), next_cursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, "runs") : null };
+        return { data: page.items.map(toRun), next_cursor: nextCursorOf(page, "runs") };
       },
     }),
     POST: endpoint({

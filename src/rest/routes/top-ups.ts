@@ -1,7 +1,6 @@
 /** Credits that people buy (docs/spec/top-ups.md). */
 import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
-import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { permissionOf, requireAccount, requireKeyManager } from "../../services/access/permissions.js";
 import { disputedNanocredits, refundedNanocredits } from "../../services/payments/booking.js";
@@ -12,7 +11,7 @@ import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
 import { credits, cursorText, nullableText, pathId, time } from "../openapi/schemas.js";
-import { queryCursor } from "../query.js";
+import { nextCursorOf, queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
 const topUp = z.object({
@@ -49,10 +48,9 @@ export function addTopUpRoutes(route: Route, endpoint: Endpoint, { topUps }: Pic
       query: listQuery,
       handler: async (ctx, { query }) => {
         const page = await topUps.list(ctx, requireAccount(ctx).accountId, { first: query.limit, after: query.cursor });
-        const last = page.hasNextPage ? page.items.at(-1) : undefined;
         return {
           data: page.items.map((row) => toTopUp(topUps, row)),
-          next_cursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, "topUps") : null,
+          next_cursor: nextCursorOf(page, "topUps"),
         };
       },
     }),

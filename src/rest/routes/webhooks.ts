@@ -1,7 +1,7 @@
 /** Webhook endpoints of the account, and the log of their deliveries. */
 import * as z from "zod";
 import type { Exchange } from "../../http/exchange.js";
-import { encodeCursor, type Page } from "../../lib/pagination.js";
+import type { Page } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { queryInteger } from "../../services/requests/query-values.js";
@@ -15,7 +15,7 @@ import {
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
 import { cursorText, nullableText, pathId, time, timeText } from "../openapi/schemas.js";
-import { queryCursor } from "../query.js";
+import { nextCursorOf, queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
 const deliveriesQuery = z.object({
@@ -164,10 +164,8 @@ function withSecret(exchange: Exchange, { endpoint, secret }: { endpoint: Webhoo
   return { ...toWebhookEndpoint(endpoint), secret };
 }
 
-function toList({ items, hasNextPage }: Page<WebhookDeliveryRow>) {
-  const last = hasNextPage ? items.at(-1) : undefined;
-  const nextCursor = last === undefined ? null : encodeCursor({ timestamp: last.createdAt, id: last.id }, "webhookDeliveries");
-  return { data: items.map(toWebhookDelivery), nextCursor, hasMore: hasNextPage };
+function toList(page: Page<WebhookDeliveryRow>) {
+  return { data: page.items.map(toWebhookDelivery), nextCursor: nextCursorOf(page, "webhookDeliveries"), hasMore: page.hasNextPage };
 }
 
 function toWebhookEndpoint({ id, url, events, isEnabled, disabledReason, failingSince, createdAt }: WebhookEndpointRow) {

@@ -1,7 +1,6 @@
 /** The limits of callers: read with a credential, kept for each account, and dropped in all processes when one changes. */
-import { LRUCache } from "lru-cache";
 import type { CallerLimit } from "../../context.js";
-import { entriesMax } from "../../lib/bounded.js";
+import { KeptReads } from "../../lib/kept-reads.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { UsageLimitModel } from "../../store/generated/prisma/models.js";
@@ -15,32 +14,21 @@ interface KnownLimit extends CallerLimit {
 }
 
 export class LimitFinder {
-  private readonly accounts = new LRUCache<string, Promise<readonly KnownLimit[]>>(entriesMax(LIMIT_ACCOUNTS_MAX));
+  private readonly accounts = new KeptReads(LIMIT_ACCOUNTS_MAX, (accountId) => this.read(accountId));
 
   constructor(
     private readonly database: Database,
     events: Events,
   ) {
-    events.listen("usage-limits-changed", ({ accountId }) => this.accounts.delete(accountId));
-    events.onDoubt(() => this.accounts.clear());
+    events.listen("usage-limits-changed", ({ accountId }) => this.accounts.forget(accountId));
+    events.onDoubt(() => this.accounts.forgetAll());
   }
 
   /** Those of the account and of these keys, in the order of their ids. Undefined: none. */
   async of(accountId: string, apiKeyIds: readonly string[]): Promise<readonly CallerLimit[] | undefined> {
-    const all = await this.limitsOf(accountId);
+    const all = await this.accounts.get(accountId);
     const found = all.filter(({ apiKeyId }) => apiKeyId === null || apiKeyIds.includes(apiKeyId));
     return found.length === 0 ? undefined : found;
-  }
-
-  private limitsOf(accountId: string): Promise<readonly KnownLimit[]> {
-    const known = this.accounts.get(accountId);
-    if (known) return known;
-    const reading = this.read(accountId);
-    this.accounts.set(accountId, reading);
-    reading.catch(() => {
-      if (this.accounts.peek(accountId) === reading) this.accounts.delete(accountId);
-    });
-    return reading;
   }
 
   private async read(accountId: string): Promise<readonly KnownLimit[]> {

@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import type { UsableVendorKey } from "../../context.js";
 import { entriesMax } from "../../lib/bounded.js";
 import type { Clock } from "../../lib/clock.js";
+import { KeptReads } from "../../lib/kept-reads.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { VendorKeyModel } from "../../store/generated/prisma/models.js";
@@ -35,18 +36,18 @@ export interface UsableKeysDependencies {
 }
 
 export class UsableVendorKeys implements VendorKeyFinder {
-  private readonly accounts = new LRUCache<string, Promise<readonly KnownKey[]>>(entriesMax(VENDOR_KEY_ACCOUNTS_MAX));
+  private readonly accounts = new KeptReads(VENDOR_KEY_ACCOUNTS_MAX, (accountId) => this.read(accountId));
   /** When each key was noted last, in milliseconds since 1970. */
   private readonly notedAt = new LRUCache<string, number>(entriesMax(VENDOR_KEY_NOTES_MAX));
 
   constructor(private readonly deps: UsableKeysDependencies) {
     const { events } = deps;
-    events.listen("vendor-keys-changed", ({ accountId }) => this.accounts.delete(accountId));
-    events.onDoubt(() => this.accounts.clear());
+    events.listen("vendor-keys-changed", ({ accountId }) => this.accounts.forget(accountId));
+    events.onDoubt(() => this.accounts.forgetAll());
   }
 
   async usableBy(accountId: string, { apiKeyIds, isPublic }: VendorKeyCaller): Promise<readonly UsableVendorKey[] | undefined> {
-    const all = await this.keysOf(accountId);
+    const all = await this.accounts.get(accountId);
     const usable = all.filter(({ apiKeyIds: named }) => (named.size === 0 ? !isPublic : apiKeyIds.some((id) => named.has(id))));
     return usable.length === 0 ? undefined : usable;
   }
@@ -75,17 +76,6 @@ export class UsableVendorKeys implements VendorKeyFinder {
       select: { accountId: true },
     });
     if (changed) events.publish("vendor-keys-changed", changed);
-  }
-
-  private keysOf(accountId: string): Promise<readonly KnownKey[]> {
-    const known = this.accounts.get(accountId);
-    if (known) return known;
-    const reading = this.read(accountId);
-    this.accounts.set(accountId, reading);
-    reading.catch(() => {
-      if (this.accounts.peek(accountId) === reading) this.accounts.delete(accountId);
-    });
-    return reading;
   }
 
   private async read(accountId: string): Promise<readonly KnownKey[]> {
