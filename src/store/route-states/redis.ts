@@ -25,8 +25,9 @@ return redis.call('zcard', KEYS[1])
 
 /**
  * The limit is a hash of the units that each process keeps. A process that asks for the first time gets its part of the units that are
- * left: an equal one for each process without a share. KEYS: the limit, its unmet wish, the processes. ARGV: the process, the limit, the
- * kept and the wanted units, the time to live, whether units end with their process.
+ * left: an equal one for each process without a share. One that leaves states a limit of 0, and the units that it has used. KEYS: the
+ * limit, its unmet wish, the processes. ARGV: the process, the limit, the kept and the wanted units, the time to live, whether units end
+ * with their process.
  */
 const SHARE_SCRIPT = `
 local me, limit, kept = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -52,6 +53,10 @@ else
   enough = math.floor(limit / math.max(1, live))
 end
 local granted = math.min(wanted, free)
+if limit == 0 and kept == 0 then
+  redis.call('hdel', KEYS[1], me)
+  return { 0, 0 }
+end
 redis.call('hset', KEYS[1], me, string.format('%.0f', kept + granted))
 redis.call('pexpire', KEYS[1], ARGV[5])
 local wish = redis.call('get', KEYS[2])

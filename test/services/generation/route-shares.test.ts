@@ -148,6 +148,19 @@ describe.skipIf(!isRedisInstalled)(`${PROCESSES} processes`, () => {
     expect(all.map((each) => callAll(each, limitedOf(model)))).toEqual([15, 15, 15, 15]);
   });
 
+  it("give back their parts of the next minute when they end before it", async () => {
+    const model = routed({ rpm: 60 });
+    const before = await start(model);
+    for (const each of before) callAll(each, limitedOf(model));
+    now += MINUTE_MS - (now % MINUTE_MS) - 1_000;
+    await exchange(before);
+    for (const { router } of before) await router.close();
+    now += 1_000;
+    const after = await start(model);
+
+    expect(after.map((each) => callAll(each, limitedOf(model)))).toEqual([15, 15, 15, 15]);
+  });
+
   it("skip the route of a minute that came without an exchange, until the next one", async () => {
     const model = routed({ rpm: 60 });
     const all = await start(model);

@@ -151,9 +151,14 @@ export class LimitShares {
     this.timer = undefined;
     await this.exchanging;
     const asked = emptyAsked();
-    for (const { id, minute, requests, running, useOf } of this.tracked.values()) {
-      if (requests) asked.shares.push(shareOf(requestsName(id, minute), false, { limit: 0, kept: useOf().requests, wanted: 0 }));
-      if (running) asked.shares.push(shareOf(runningName(id), true, { limit: 0, kept: 0, wanted: 0 }));
+    for (const tracked of this.tracked.values()) {
+      const requests = this.turn(tracked);
+      const { id, minute, nextRequests, running, useOf } = tracked;
+      const giveBack = (name: string, isFreedAtEnd: boolean, kept: number) =>
+        asked.shares.push(shareOf(name, isFreedAtEnd, { limit: 0, kept, wanted: 0 }));
+      if (requests) giveBack(requestsName(id, minute), false, useOf().requests);
+      if (nextRequests) giveBack(requestsName(id, minute + 1), false, 0);
+      if (running) giveBack(runningName(id), true, 0);
     }
     if (asked.shares.length > 0) await this.store.exchange(this.processId, asked.shares, []);
     await this.store.leave(this.processId);
