@@ -140,17 +140,14 @@ export function createEndpoint(
         const bounding = isBounded ? ctx : null;
         const withoutCap = withoutBound(bounding, isBounded ? withoutQuoting(ctx, parameters) : parameters);
         if (isBounded) assertNoWishes(withoutCap);
-        const taker = isBounded || modelInPath ? { ctx, reader: wishes, format: presetFormat } : null;
         const path = modelInPath && { toId: modelInPath, parameters: statedParams(params, exchange) };
+        const taker = isBounded || modelInPath ? { ctx, reader: wishes, format: presetFormat, path } : null;
         const isInQuery = body === undefined && form === undefined;
-        const parsedQuery = parseOptional(
-          query,
-          isInQuery && taker ? await takeWishes({ ...taker, format: undefined }, withoutCap) : withoutCap,
-        );
+        const parsedQuery = parseOptional(query, isInQuery && taker ? await takeWishes({ ...taker, ...NEITHER }, withoutCap) : withoutCap);
         const sent =
           form && (!body || isForm(exchange.req.headers["content-type"]))
             ? await readFormInput(exchange, form, allowance, bounding, taker)
-            : { body: await readBody(exchange, body, allowance, bounding, taker && { ...taker, path }), files: NO_FILES };
+            : { body: await readBody(exchange, body, allowance, bounding, taker), files: NO_FILES };
         if (allowance.bytes > TURN_BYTES) {
           ctx.hasLargeInput = true;
           await nextTurn();
@@ -232,7 +229,7 @@ async function readFormInput<Body>(
 ): Promise<BodyInput<Body>> {
   const { fields, files } = await readForm(req, form, allowance);
   const bounded = withoutBound(bounding, fields);
-  const stated = taker ? await takeWishes({ ...taker, format: undefined }, bounded) : bounded;
+  const stated = taker ? await takeWishes({ ...taker, ...NEITHER }, bounded) : bounded;
   return { body: parseInput(form.fields, stated), files };
 }
 
@@ -257,6 +254,9 @@ interface WishTaker {
   readonly format: PresetFormat | undefined;
   readonly path?: PathModel | undefined;
 }
+
+/** Queries and forms take no preset, and no model of the path. */
+const NEITHER = { format: undefined, path: undefined };
 
 /** The model of a path. */
 interface PathModel {

@@ -84,11 +84,11 @@ class Turns {
   }
 
   /** Begins the next attempt that is possible; null: none is left. */
-  next(isTaken: (candidate: Candidate) => boolean = () => true): OpenAttempt | null {
+  next(isTaken: ((candidate: Candidate) => boolean) | null = null): OpenAttempt | null {
     const { candidates, run } = this;
     for (; this.at < candidates.length; ) {
       const candidate = candidates[this.at] as Candidate;
-      if (!isTaken(candidate)) return null;
+      if (isTaken !== null && !isTaken(candidate)) return null;
       this.at += 1;
       run.attempts.othersLeft = candidates.length - this.at;
       const attempt = run.attempts.begin(candidate);

@@ -68,7 +68,9 @@ export class ChatCompletions {
           bound = plan.hold.capFor(heldNanocredits, chargeMost);
           if (isAtMaxCost) cut = "max_cost";
         }
-        const asked = { ...withinCap(plan, bound), cancellation, output: plan.output };
+        // Field by field here and below, because spreads cost microseconds per request.
+        const { body, outputTokensMax } = withinCap(plan, bound);
+        const asked = { body, outputTokensMax, cancellation, output: plan.output };
         return completionOf(upstreams.chat(plan, candidate), asked, candidate.route, plan.model.id);
       },
       meter: (served, run) => {
@@ -157,9 +159,8 @@ function toWhole(
 ): WholeMetered {
   const warnings = passed.warnings ? allInCallersWords(passed.warnings, served) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);
-  const metered = { quantities: usage, source, reported, counted };
-  if (!isCut) return { ...metered, warnings, isCut };
-  return { ...metered, warnings: [...warnings, cutWarning(tokens, cut)], isCut, cut };
+  const told = isCut ? [...warnings, cutWarning(tokens, cut)] : warnings;
+  return { quantities: usage, source, reported, counted, warnings: told, isCut, cut: isCut ? cut : undefined };
 }
 
 function cutAnswer(answer: ChatAnswer, tokens: number): ChatAnswer {

@@ -133,15 +133,20 @@ function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatComple
   const tokens = statedCap ?? mean;
   if (model.rates.isFree || statedCap !== null || isReadAsItComes) {
     const estimate = model.rates.isFree ? 0n : costWith(tokens);
-    const fixed = { prompt, dearestOutput, estimate, most: undefined, outputTokens: tokens * choices, isExtended };
-    if (!isBounded || model.rates.isFree) return { ...fixed, capFor: () => null };
+    const outputTokens = tokens * choices;
+    const most = undefined;
+    if (!isBounded || model.rates.isFree) return { prompt, dearestOutput, estimate, most, outputTokens, isExtended, capFor: noCap };
     const longest = statedCap ?? longestOutput(candidates, prompt, limit);
     const whole = longest === null ? null : costWith(longest);
     const capFor = (held: bigint, chargeMost: bigint | null) =>
       capWithin(costWith, (isExtended ? chargeMost : null) ?? held, longest, whole);
-    return { ...fixed, least: costWith(Math.min(1, tokens)), capFor };
+    return { prompt, dearestOutput, estimate, least: costWith(Math.min(1, tokens)), most, outputTokens, isExtended, capFor };
   }
   return new UnstatedHold(costWith, length, { prompt, dearestOutput, choices, isBounded }, longestOutput(candidates, prompt, limit));
+}
+
+function noCap(): null {
+  return null;
 }
 
 /** Every upstream takes a limit of this many tokens. */

@@ -121,18 +121,20 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   async begin(): Promise<void> {
     const { run, plan, providerOf } = this.chat;
     let accepted: Candidate | null = null;
-    const acceptedRoutes = new Set<Candidate>();
     const { hedgeAfterMs } = plan.model;
-    const hedge = hedgeAfterMs === null ? null : this.hedgeAfter(hedgeAfterMs, acceptedRoutes);
-    const asked = { ...withinCap(plan, this.outputTokensMax), cancellation: run.cancellation, output: plan.output };
+    const acceptedRoutes = hedgeAfterMs === null ? null : new Set<Candidate>();
+    const hedge = hedgeAfterMs === null || acceptedRoutes === null ? null : this.hedgeAfter(hedgeAfterMs, acceptedRoutes);
+    const { body, outputTokensMax } = withinCap(plan, this.outputTokensMax);
+    const { cancellation } = run;
+    const asked = { body, outputTokensMax, cancellation, output: plan.output };
     try {
       const call = (candidate: Candidate, ending: CallEnd) => {
         const onAccepted = () => {
           accepted = candidate;
-          if (hedge !== null) acceptedRoutes.add(candidate);
+          acceptedRoutes?.add(candidate);
         };
         const open = (end: CallEnd) => streamOf(providerOf(candidate), { ...asked, cancellation: end }, candidate.route, onAccepted);
-        const isHedged = ending !== run.cancellation;
+        const isHedged = ending !== cancellation;
         const isLast = candidate.model.routes.length === 1 || run.attempts.othersLeft === 0;
         if (isLast && !isHedged) return streamOf(providerOf(candidate), asked, candidate.route, onAccepted);
         return new AttemptEnd(ending, isLast ? null : candidate.route.firstTokenMs).begun(open);

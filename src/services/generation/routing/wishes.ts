@@ -34,13 +34,13 @@ export interface Taken<Input> {
 /** Splits the wishes from an input; null: it has none. Throws BAD_REQUEST naming the field. */
 export function takeWishes<Input>({ caller }: RequestContext, catalog: Pick<Catalog, "findFor">, input: Input): Taken<Input> | null {
   if (!isRecord(input)) return null;
-  const stated = FIELDS.filter((field) => Object.hasOwn(input, field));
+  const isStated = FIELDS.some((field) => Object.hasOwn(input, field));
   const model = ownValue(input, "model");
   const mark = typeof model === "string" ? model.lastIndexOf(":") : -1;
   const suffix = mark > 0 ? SORTS.get((model as string).slice(mark + 1)) : undefined;
   // A model of that very name is meant itself.
   const sort = suffix !== undefined && catalog.findFor(caller, model as string) === null ? suffix : null;
-  if (stated.length === 0 && sort === null) return null;
+  if (!isStated && sort === null) return null;
   const { provider, models, route: _, ...rest } = input;
   const parsed = parseInput(wishesInput, { provider: fromForm(provider), models: fromForm(models), route: ownValue(input, "route") });
   const wishes = toWishes(parsed.provider ?? null, parsed.models ?? [], sort);
