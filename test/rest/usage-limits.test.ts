@@ -1,4 +1,5 @@
 /** Limits that renew, on requests (docs/spec/usage-limits.md). */
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, createPayer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -168,6 +169,41 @@ describe("limits of accounts", () => {
     expect(refused.json()).toMatchObject({ error: { details: { bound: "account_limit", limit: { id } } } });
     const { key } = await createKey(app, { accountPermissions: ["usage"] });
     expect((await createClient(app.baseUrl, key).request("DELETE", `/account/usage-limits/${id}`)).status).toBe(403);
+  });
+});
+
+describe("limits of revoked keys", () => {
+  it("make room for others, once no process claims a part of them", async () => {
+    const { prisma } = app.database;
+    const payer = await createPayer(app, { pack: CREDIT, permissions: ["keys"] });
+    const client = createClient(app.baseUrl, payer.key);
+    const create = async () => (await client.post("/account/keys", { name: "child" })).json<{ id: string }>().id;
+    const [revoked, kept] = [await create(), await create()];
+    const common = { accountId: payer.accountId, apiKeyId: revoked, metric: "requests", amount: 1n, minutes: 1 } as const;
+    await prisma.usageLimit.createMany({ data: Array.from({ length: 200 }, () => ({ id: randomUUID(), ...common })) });
+    const add = () => client.post("/account/usage-limits", { apiKeyId: kept, metric: "requests", amount: 1, minutes: 1 });
+    expectEnvelope(await add(), 409, "CONFLICT");
+
+    expect((await client.request("DELETE", `/account/keys/${revoked}`)).status).toBe(200);
+    const claimed = await prisma.usageLimit.findFirstOrThrow({ where: { apiKeyId: revoked }, select: { id: true } });
+    await prisma.usageLimitClaim.create({ data: { limitId: claimed.id, processId: randomUUID(), amount: 1n, held: 1n } });
+
+    expect((await add()).status).toBe(200);
+    const left = await prisma.usageLimit.findMany({ where: { accountId: payer.accountId }, select: { apiKeyId: true } });
+    expect(left.map(({ apiKeyId }) => apiKeyId).sort()).toEqual([revoked, kept].sort());
+  });
+});
+
+describe("concurrent changes of a limit", () => {
+  it("do not undo each other", async () => {
+    const { id: apiKeyId } = await newKey();
+    const { id } = await limit(apiKeyId, { metric: "credits", amount: 1, period: "day" });
+
+    for (let amount = 2; amount < 8; amount += 1) {
+      const alertAt = [amount];
+      await Promise.all([change(id, { amount }), change(id, { alertAt })]);
+      expect((await owner.get(`/account/usage-limits/${id}`)).json()).toMatchObject({ amount: `${amount}`, alertAt });
+    }
   });
 });
 

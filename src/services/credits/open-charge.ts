@@ -119,10 +119,11 @@ export class OpenCharge {
   }
 
   /** Resolves once the charge is committed or spooled. */
-  async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
+  async settle(costNanocredits: bigint, recorded: LedgerRecord): Promise<Settlement> {
     this.conclude();
     const preparation = this.bound?.prepareFor(costNanocredits) ?? null;
     if (preparation) await preparation;
+    const record = preparation ? (this.limits?.asOfNow(recorded) ?? recorded) : recorded;
     const { settleMost } = this;
     const amount = smaller(smaller(costNanocredits, AMOUNT_MAX), settleMost ?? AMOUNT_MAX);
     // Before any wait, so that no other generation can use the same part of the limit.
@@ -140,7 +141,7 @@ export class OpenCharge {
       return { chargedNanocredits: charged, meterSource: outcome.meterSource ?? "pack" };
     } finally {
       this.bound?.leave(charged, isSpooled);
-      this.limits?.end(tokensOf(record.usage));
+      this.limits?.end(tokensOf(record.usage), isSpooled);
     }
   }
 

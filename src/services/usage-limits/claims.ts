@@ -52,6 +52,9 @@ interface ClaimRow {
   readonly raised: Date | null;
 }
 
+/** A process whose heartbeat is older grants nothing, before others take it for dead. */
+const PAUSED_MS = HEARTBEAT_DEAD_MS / 2;
+
 /** What one claim asks for. */
 interface Wish {
   readonly claim: LimitClaim;
@@ -83,7 +86,9 @@ export class LimitClaims {
     return this.byId.size;
   }
 
+  /** The heartbeat was written. After a pause this process may have been taken for dead, and its claims granted to others. */
   noteAlive(): void {
+    if (this.isPaused) for (const claim of this.byId.values()) this.drop(claim);
     this.aliveAt = Date.now();
   }
 
@@ -101,8 +106,10 @@ export class LimitClaims {
 
   /** At once, or not at all. Claims more in the background when less than half is left. */
   take(claim: LimitClaim, amount: bigint): boolean {
-    if (!this.mayGrant || !claim.take(amount, this.now)) return false;
-    if (claim.free * 2n < claim.roomTaken && !claim.isClaiming) void this.claim(claim).catch(() => undefined);
+    const { now } = this;
+    if (!this.mayGrant || !claim.take(amount, now)) return false;
+    const isStale = claim.free * 2n < claim.roomTaken || (claim.known?.renewsAt ?? now + 1) <= now;
+    if (isStale && !claim.isClaiming) void this.claim(claim).catch(() => undefined);
     return true;
   }
 
@@ -178,7 +185,11 @@ export class LimitClaims {
 
   /** Not after closing, nor when the process may be considered dead. */
   private get mayGrant(): boolean {
-    return !this.isClosed && Date.now() - this.aliveAt <= HEARTBEAT_DEAD_MS / 2;
+    return !this.isClosed && !this.isPaused;
+  }
+
+  private get isPaused(): boolean {
+    return Date.now() - this.aliveAt > PAUSED_MS;
   }
 
   private mustRefuse({ refused }: LimitClaim, amount: bigint): boolean {
@@ -244,13 +255,15 @@ export class LimitClaims {
 
   private async flush(wishes: readonly Wish[]): Promise<void> {
     const { database, processId, clock } = this.deps;
+    const sentAt = Date.now();
     const column = (read: (wish: Wish) => bigint) => wishes.map((wish) => read(wish).toString());
     const rows = await database.prisma.$queryRaw<ClaimRow[]>`
       SELECT * FROM usage_limit_claim(${processId}::uuid, ${clock.now()}::timestamptz, ${HEARTBEAT_DEAD_MS / 1000}::integer,
         ${wishes.map(({ claim }) => claim.limit.id)}::uuid[], ${column(({ keeps }) => keeps)}::bigint[],
         ${column(({ claim }) => claim.inUse)}::bigint[], ${column(({ wait }) => wait)}::bigint[], ${column(({ room }) => room)}::bigint[])`;
     const byId = new Map(rows.map((row) => [row.id, row]));
-    for (const wish of wishes) this.answered(wish, byId.get(wish.claim.limit.id));
+    const isLate = Date.now() - sentAt > PAUSED_MS;
+    for (const wish of wishes) this.answered(wish, byId.get(wish.claim.limit.id), isLate);
   }
 
   private wishOf(claim: LimitClaim): Wish {
@@ -267,12 +280,14 @@ export class LimitClaims {
     return { claim, keeps, wait, room: claim.room };
   }
 
-  private answered({ claim, keeps }: Wish, row: ClaimRow | undefined): void {
+  /** `isLate`: what was granted may have been granted to others since. */
+  private answered({ claim, keeps }: Wish, row: ClaimRow | undefined, isLate: boolean): void {
     if (!row) {
       claim.isGone = true;
       return;
     }
-    const { granted, size, spent, claimed, idle, oldest, looked, renews, raised } = row;
+    const { size, spent, claimed, idle, oldest, looked, renews, raised } = row;
+    const granted = isLate ? 0n : row.granted;
     claim.free += granted;
     claim.roomTaken = claim.free;
     claim.freeUntil = raised === null ? null : raised.getTime();

@@ -3,6 +3,7 @@ import type { CallerLimit } from "../../context.js";
 import type { AppError } from "../../errors.js";
 import { smaller } from "../../lib/money.js";
 import type { RequestNote } from "../../lib/request-note.js";
+import type { LedgerRecord } from "../../store/ledger.js";
 import { ENDLESS, type LimitClaim } from "./claim.js";
 import type { LimitClaims } from "./claims.js";
 import { ratesOf } from "./rates.js";
@@ -19,7 +20,7 @@ export interface LimitedGeneration {
   /** Expected tokens. */
   readonly tokens: number;
   readonly isFree: boolean;
-  /** Made by an agent for its caller, whose call of the agent is counted. */
+  /** Made by an agent for its caller, whose call of the agent is the one under way. */
   readonly isOfAgent: boolean;
   /** Gets its rates. */
   readonly note?: Pick<RequestNote, "rates"> | undefined;
@@ -51,7 +52,7 @@ export class GenerationLimits {
       const { metric } = limit;
       if (metric === "credits") {
         if (!isFree) this.credits.push(claims.of(limit));
-      } else if (metric === "tokens" || !isOfAgent) {
+      } else if (metric !== "concurrency" || !isOfAgent) {
         this.units.push({ claim: claims.of(limit), wanted: metric === "tokens" ? BigInt(Math.max(1, tokens)) : 1n, taken: 0n });
       }
     }
@@ -60,6 +61,11 @@ export class GenerationLimits {
   /** No limit concerns it. */
   get isEmpty(): boolean {
     return this.credits.length === 0 && this.units.length === 0;
+  }
+
+  /** The record of a charge for which more was claimed meanwhile: maybe of a window that began after the record was made. */
+  asOfNow(record: LedgerRecord): LedgerRecord {
+    return { ...record, timestamp: new Date(this.claims.now).toISOString() };
   }
 
   get hasBudget(): boolean {
@@ -90,8 +96,8 @@ export class GenerationLimits {
     }
   }
 
-  /** Releases what the hold did not draw, and counts the usage row; null: there is none. */
-  end(tokens: number | null): void {
+  /** Releases what the hold did not draw, and counts the usage row, which may be on disk only (`isSpooled`). `tokens` null: there is none. */
+  end(tokens: number | null, isSpooled = false): void {
     if (this.isEnded) return;
     this.isEnded = true;
     for (const claim of this.credits) claim.conclude(this.reserved, 0n);
@@ -99,6 +105,7 @@ export class GenerationLimits {
     for (const unit of this.units) {
       const { metric } = unit.claim.limit;
       const counted = tokens === null || metric === "concurrency" ? 0n : metric === "tokens" ? BigInt(tokens) : 1n;
+      if (isSpooled && counted > 0n) this.claims.keepSpooled(this.generation.generationId, unit.claim, counted);
       unit.claim.conclude(unit.taken, counted);
       unit.taken = 0n;
       if (counted > 0n) this.claims.noteSpent(unit.claim);

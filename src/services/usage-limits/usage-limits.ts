@@ -8,7 +8,7 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { type Database, lockName } from "../../store/database.js";
+import { type Database, type DatabaseClient, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { UsageLimitModel } from "../../store/generated/prisma/models.js";
@@ -125,6 +125,7 @@ export class UsageLimits {
     await this.deps.database.prisma.$transaction(async (transaction) => {
       // Two concurrent requests must not both create the last one allowed.
       await lockName(transaction, `usage limits of ${accountId}`);
+      await forgetRevoked(transaction, accountId);
       const isOfKey = apiKeyId != null;
       const count = await transaction.usageLimit.count({ where: { accountId, apiKeyId: isOfKey ? { not: null } : null } });
       if (count >= USAGE_LIMITS_PER_ACCOUNT_MAX) {
@@ -139,17 +140,20 @@ export class UsageLimits {
 
   /** Changes the stated terms. Rejects as `create`. */
   async update(ctx: RequestContext, id: string, input: UpdateUsageLimitInput): Promise<void> {
-    const before = await this.changeable(ctx, id);
+    const { accountId } = await this.changeable(ctx, id);
     const now = this.deps.clock.now();
-    const terms = toTerms(input, before, now);
     await this.deps.database.prisma.$transaction(async (transaction) => {
-      const { count } = await transaction.usageLimit.updateMany({ where: { id }, data: { ...terms, updatedAt: now } });
-      if (count === 0) throw notFound("usage limit");
+      // Of two concurrent changes, the second must not undo the first.
+      await lockName(transaction, `usage limits of ${accountId}`);
+      const before = await transaction.usageLimit.findUnique({ where: { id } });
+      if (!before) throw notFound("usage limit");
+      const terms = toTerms(input, before, now);
+      await transaction.usageLimit.update({ where: { id }, data: { ...terms, updatedAt: now } });
       // A percentage is reached again under the new terms.
       await transaction.usageLimitAlert.deleteMany({ where: { limitId: id } });
       await this.record(transaction, ctx, "update_usage_limit", { ...before, ...terms });
     });
-    this.changed(before.accountId);
+    this.changed(accountId);
   }
 
   async delete(ctx: RequestContext, id: string): Promise<string> {
@@ -215,6 +219,14 @@ export class UsageLimits {
   private get rows() {
     return this.deps.database.prisma.usageLimit;
   }
+}
+
+/** Deletes limits of revoked keys that no process claims a part of: a generation under way keeps within its limits. */
+async function forgetRevoked(transaction: Pick<DatabaseClient, "$executeRaw">, accountId: string): Promise<void> {
+  await transaction.$executeRaw`
+    DELETE FROM usage_limit l USING api_key k
+    WHERE l.account_id = ${accountId}::uuid AND k.id = l.api_key_id AND k.revoked_at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM usage_limit_claim c WHERE c.limit_id = l.id)`;
 }
 
 type LimitPlace = Pick<UsageLimitModel, "id" | "accountId" | "apiKeyId" | "model">;

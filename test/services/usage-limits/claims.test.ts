@@ -1,7 +1,7 @@
 /** Limits that renew, on several processes of one database: never over, and used to the last nanocredit. */
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { CallerLimit } from "../../../src/context.js";
 import type { ChargeRequest } from "../../../src/services/credits/charge-request.js";
 import type { Ledger, LedgerRecord } from "../../../src/store/ledger.js";
@@ -225,6 +225,87 @@ describe("a limit", () => {
 
     expect(await spend(two, payer, 90n, 90n, [limit])).toEqual({ charged: 90n });
     await one.close();
+  });
+});
+
+describe("exact claims", () => {
+  it("count requests of agents as usage records do, and not as generations at once", async () => {
+    clock = createMovableClock();
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const requests = await addLimit(payer, { amount: 2n, metric: "requests" });
+    const atOnce = await addLimit(payer, { amount: 1n, metric: "concurrency", period: null });
+    const one = await start();
+    const limits = [requests, atOnce].sort((first, second) => (first.id < second.id ? -1 : 1));
+    const run = { parentRequestId: randomUUID(), maxCost: 1_000n, safetyFeatures: [] };
+    const callOfAgent = () => open(one, payer, 1n, limits, { payer: { ...payer, hasBudget: false, run } });
+    const call = open(one, payer, 1n, limits);
+    await call.held;
+
+    const child = callOfAgent();
+    await child.held;
+    const tooMany = callOfAgent();
+    await expect(tooMany.held).rejects.toMatchObject({ code: "RATE_LIMITED", details: { limit: { metric: "requests" } } });
+
+    await Promise.all([child.settle(1n, record()), call.settle(1n, record()), tooMany.release()]);
+  });
+
+  it("keep requests and tokens whose usage records are on disk only", async () => {
+    clock = createMovableClock();
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const requests = await addLimit(payer, { amount: 1n, metric: "requests" });
+    const [one, two] = [await start(), await start()];
+    const charge = open(one, payer, 1n, [requests]);
+    await charge.held;
+    one.ledger.lose("network");
+    await charge.settle(1n, record());
+
+    expect(await spend(two, payer, 1n, 1n, [requests])).toMatchObject({ refusal: { code: "RATE_LIMITED" } });
+
+    one.ledger.heal();
+    await expect.poll(() => spentOf(payer.apiKeyId)).toBe(1n);
+    expect(await spend(two, payer, 1n, 1n, [requests])).toMatchObject({ refusal: { code: "RATE_LIMITED" } });
+  });
+
+  it("are not used after a pause in which the process counted as dead", async () => {
+    clock = createMovableClock();
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const limit = await addLimit(payer, { amount: 100n });
+    const [one, two] = [await start(), await start()];
+    expect(await spend(one, payer, 1n, 1n, [limit])).toEqual({ charged: 1n });
+    expect(Number((await claimsOf(limit))[0])).toBeGreaterThan(0);
+    await pool.query("UPDATE gateway_process SET heartbeat_at = now() - interval '1 hour' WHERE id = $1", [one.processId]);
+    expect(await spend(two, payer, 99n, 99n, [limit])).toEqual({ charged: 99n });
+
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+    try {
+      expect(await spend(one, payer, 1n, 1n, [limit])).toHaveProperty("refusal");
+      one.claims.noteAlive();
+      expect(await spend(one, payer, 1n, 1n, [limit])).toMatchObject({ refusal: { code: "KEY_BUDGET_EXHAUSTED" } });
+    } finally {
+      vi.useRealTimers();
+      one.claims.noteAlive();
+    }
+    expect(await spentOf(payer.apiKeyId)).toBe(100n);
+  });
+
+  it("put a charge into the window for which it was claimed", async () => {
+    clock = createMovableClock(new Date("2026-11-28T12:59:59.999Z"));
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const limit = await addLimit(payer, { amount: 100n, period: "hour" });
+    const one = await start();
+    expect(await spend(one, payer, 60n, 60n, [limit])).toEqual({ charged: 60n });
+    const charge = open(one, payer, 30n, [limit]);
+    await charge.held;
+    const beforeTheHour = record();
+    clock.advance(1);
+
+    await charge.settle(90n, beforeTheHour);
+
+    const { rows } = await pool.query(
+      `SELECT date_trunc('hour', timestamp) AS hour, sum(cost_nanocredits)::integer AS spent FROM usage_record WHERE api_key_id = $1 GROUP BY 1`,
+      [payer.apiKeyId],
+    );
+    for (const { spent } of rows) expect(spent).toBeLessThanOrEqual(100);
   });
 });
 
