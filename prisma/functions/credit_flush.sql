@@ -482,15 +482,22 @@ BEGIN
   -- After the roll-ups of apps, because all payers of an owner share these rows too. Sorted for the same reason.
   IF sold_drawn IS NOT NULL THEN
     FOR op IN
-      SELECT s.i, e.* FROM generate_subscripts(sold_drawn, 1) AS s(i)
-      CROSS JOIN LATERAL credit_shares(account_ids[s.i], sold_drawn[s.i], earner_lists[s.i]) e
-      WHERE sold_drawn[s.i] <> 0 AND e.amount <> 0
+      -- A correction changes the share to that of the whole charge, less at most what was not taken back. Of credits that were returned after
+      -- they counted as granted, the charge has drawn no sold ones any more.
+      SELECT s.i, e.kind, e.earner, e.source, c.sold - coalesce(b.sold_nanocredits, 0) AS sold,
+             greatest(e.amount - coalesce(b.nanocredits, 0), coalesce(b.reversed_nanocredits - b.nanocredits, 0)) AS amount
+      FROM generate_subscripts(sold_drawn, 1) AS s(i)
+      CROSS JOIN LATERAL (SELECT greatest(0, least(r_charged[s.i], sold_drawn[s.i] + coalesce(
+        CASE WHEN corrected[s.i] THEN (SELECT max(r.sold_nanocredits) FROM earning r WHERE r.generation_id = ids[s.i]) END, 0))) AS sold) c
+      CROSS JOIN LATERAL credit_shares(account_ids[s.i], c.sold, r_charged[s.i] - c.sold, earner_lists[s.i]) e
+      LEFT JOIN earning b ON corrected[s.i] AND b.generation_id = ids[s.i] AND b.kind = e.kind AND b.account_id = e.earner
+      WHERE sold_drawn[s.i] IS NOT NULL AND greatest(e.amount - coalesce(b.nanocredits, 0), coalesce(b.reversed_nanocredits - b.nanocredits, 0)) <> 0
       ORDER BY e.earner, e.kind, e.source
     LOOP
       i := op.i;
       IF op.kind = 'app' THEN r_app_earned[i] := op.amount; ELSE r_model_earned[i] := op.amount; END IF;
       INSERT INTO earning (generation_id, kind, account_id, payer_id, source, sold_nanocredits, nanocredits, day)
-        VALUES (ids[i], op.kind, op.earner, account_ids[i], op.source, sold_drawn[i], op.amount, (now() AT TIME ZONE 'UTC')::date)
+        VALUES (ids[i], op.kind, op.earner, account_ids[i], op.source, op.sold, op.amount, (now() AT TIME ZONE 'UTC')::date)
         -- A correction.
         ON CONFLICT ON CONSTRAINT earning_pkey DO UPDATE SET
           sold_nanocredits = earning.sold_nanocredits + excluded.sold_nanocredits,

@@ -1,4 +1,4 @@
--- Adds an account's earnings of days before `before` to its earned credits. Returns their sum.
+-- Adds an account's earnings of days before `before` to its earned credits. Returns their sum. A deleted account forfeits them.
 CREATE OR REPLACE FUNCTION credit_mature(of_account uuid, before date) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -12,6 +12,9 @@ BEGIN
   )
   SELECT coalesce(sum(m.nanocredits), 0) INTO total FROM matured m;
   UPDATE account SET earned_nanocredits = earned_nanocredits + total WHERE account.id = of_account AND total <> 0;
+  IF total <> 0 AND EXISTS (SELECT FROM account_deletion x WHERE x.account_id = of_account) THEN
+    PERFORM credit_forfeit(gen_random_uuid(), of_account);
+  END IF;
   RETURN total;
 END
 $$;

@@ -8,6 +8,8 @@ DECLARE
   a      account%ROWTYPE;
   taken  bigint;
   booked bigint;
+  -- Sold credits that the account has spent of those that are refunded.
+  spent  bigint;
 BEGIN
   IF amount <= 0 THEN
     RAISE EXCEPTION 'a % is more than 0, not %', booking_kind, amount USING ERRCODE = 'check_violation';
@@ -42,8 +44,10 @@ BEGIN
       crypto_sold_nanocredits = greatest(0, a.crypto_sold_nanocredits - CASE WHEN booking_kind = 'refund' AND from_bucket = 'crypto' THEN taken ELSE 0 END),
       pack_sold_nanocredits = greatest(0, a.pack_sold_nanocredits - CASE WHEN booking_kind = 'refund' AND from_bucket = 'pack' THEN taken ELSE 0 END)
     WHERE account.id = of_account AND taken > 0;
-  IF booking_kind = 'refund' AND booked > taken THEN
-    PERFORM credit_reverse_earnings(md5(booking_id::text || 'clawback')::uuid, of_account, NULL, booked - taken, booking_note);
+  -- Granted credits in the bucket do not stand in for sold ones that were spent.
+  spent := booked - least(taken, CASE from_bucket WHEN 'crypto' THEN a.crypto_sold_nanocredits ELSE a.pack_sold_nanocredits END);
+  IF booking_kind = 'refund' AND spent > 0 THEN
+    PERFORM credit_reverse_earnings(md5(booking_id::text || 'clawback')::uuid, of_account, NULL, spent, booking_note);
   END IF;
   RETURN taken;
 END

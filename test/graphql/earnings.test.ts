@@ -15,9 +15,9 @@ import { createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { chatChunk, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { buyCredits } from "../support/top-ups.js";
-import { json } from "../support/upstream-replies.js";
+import { json, sse } from "../support/upstream-replies.js";
 import { codes, execute, ok, subscribeSse } from "./client.js";
 
 /** In picocredits: 10 prompt and 4 completion tokens are 0.00004 credits. */
@@ -163,15 +163,45 @@ describe("earnings", () => {
     const pay = (credits: string, payoutId?: string) =>
       execute(app, RecordPayoutDocument, { input: { accountId: owner.accountId, credits, payoutId, note: "bank" } });
     expect(codes(await pay("1"))).toEqual(["CONFLICT"]);
-    expect(codes(await pay("0.00001", id))).toEqual(["CONFLICT"]);
     const payoutId = randomUUID();
     expect(ok(await pay("0.00002", payoutId)).recordPayout).toEqual({ paidOut: "0.00002" });
     expect(ok(await pay("0.00002", payoutId)).recordPayout).toEqual({ paidOut: "0.00002" });
+    expect(codes(await convert("0.00002", payoutId))).toEqual(["CONFLICT"]);
     expect(await app.database.prisma.auditEntry.count({ where: { act: "record_payout", accountId: owner.accountId } })).toBe(1);
 
     expect(await earningsOf(owner)).toMatchObject({ pending: "0", available: "0", converted: "0.00001", paidOut: "0.00002" });
     const { ledger } = (await createClient(app.baseUrl, owner.key).get("/account/ledger")).json<{ ledger: unknown[] }>();
     expect(ledger).toMatchObject([{ kind: "conversion", bucket: "pack", credits: 0.00001 }]);
+  });
+
+  it("do not take the id of a generation, whose charge would be refused", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("1")];
+    await call(payer, owner.modelId);
+    await mature(owner);
+    await app.database.pool.query("SELECT credit_grant(gen_random_uuid(), $1, 'tier', 10000000000, NULL)", [owner.accountId]);
+    const convert = (conversionId: string) => execute(as(owner), ConvertEarningsDocument, { input: { credits: "0.000001", conversionId } });
+    for (const model of ["acme/chat", owner.modelId]) {
+      let finish: () => void = () => undefined;
+      const until = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      const [first, last] = [chatChunk({ role: "assistant", content: "One, " }, null), chatChunk({ content: "two." }, "stop")];
+      app.upstream.replyAlways(sse([first, { do: "wait", until }, last, usageChunk(wireUsage(10, 4))]));
+      const answer = await fetch(`${app.baseUrl}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${owner.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Count from one to two." }] }),
+      });
+      const id = answer.headers.get("x-generation-id") ?? "";
+      expect(ok(await convert(id)).convertEarnings).toEqual({ converted: "0.000001" });
+      expect(ok(await convert(id)).convertEarnings).toEqual({ converted: "0.000001" });
+      finish();
+      expect(await answer.text()).toContain("[DONE]");
+      expect(await app.database.prisma.usageRecord.count({ where: { id } }), model).toBe(1);
+      const pay = { accountId: owner.accountId, credits: "0.000001", payoutId: id };
+      expect(codes(await execute(app, RecordPayoutDocument, { input: pay }))).toEqual(["CONFLICT"]);
+    }
+    expect(await earningsOf(owner)).toMatchObject({ converted: "0.000002", paidOut: "0" });
   });
 
   it("are listed for operators, with unusual patterns", async () => {

@@ -109,7 +109,7 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
       OR EXISTS (SELECT FROM api_key k WHERE k.account_id = a.id AND (k.revoked_at IS NULL OR k.name <> ''))
       OR EXISTS (SELECT FROM session s WHERE s.account_id = a.id) OR EXISTS (SELECT FROM sign_in_method m WHERE m.account_id = a.id)
       OR EXISTS (SELECT FROM webhook_endpoint w WHERE w.account_id = a.id) OR EXISTS (SELECT FROM community_model c WHERE c.account_id = a.id)
-      OR d.finished_at IS NOT NULL AND (a.tier_nanocredits + a.crypto_nanocredits + a.pack_nanocredits <> 0
+      OR d.finished_at IS NOT NULL AND (a.tier_nanocredits + a.crypto_nanocredits + a.pack_nanocredits + a.earned_nanocredits <> 0
         OR EXISTS (SELECT FROM usage_record u WHERE u.account_id = a.id AND u.api_key_name IS NOT NULL))`,
   "I20 a paid top-up has its purchase, and each refund and dispute its entries, which sum up to what the top-up has lost": `
     SELECT t.id FROM top_up t

@@ -30,13 +30,17 @@ export async function findEarlier(
   const entries = await rows.ledgerEntry.findMany({ where: { transactionId: id }, orderBy: { line: "asc" }, take: 2 });
   const [entry] = entries;
   if (!entry) {
-    const where = { id };
-    const counts = await Promise.all([rows.hold.count({ where }), rows.usageRecord.count({ where }), rows.generationJob.count({ where })]);
-    if (counts.some((count) => count > 0)) throw isTaken(name);
+    await assertNoGeneration(rows, id, name);
     return null;
   }
   if (entry.kind !== kind || entry.accountId !== accountId || entry.book !== bucket) throw isTaken(name);
   return entry;
+}
+
+async function assertNoGeneration(rows: Omit<Rows, "ledgerEntry">, id: string, name: ChosenName): Promise<void> {
+  const where = { id };
+  const counts = await Promise.all([rows.hold.count({ where }), rows.usageRecord.count({ where }), rows.generationJob.count({ where })]);
+  if (counts.some((count) => count > 0)) throw isTaken(name);
 }
 
 export function isTaken(name: ChosenName): Error {
@@ -55,12 +59,16 @@ export function bookOnce<T>(
   );
 }
 
-/** Whether the id was booked before, for an account's booking without a bucket. Rejects with CONFLICT when it belongs to another booking. */
+/**
+ * Whether the id was booked before, for an account's booking without a bucket. Rejects with CONFLICT when it belongs to another booking, or
+ * to a generation.
+ */
 export async function isBooked(
-  rows: Pick<DatabaseClient, "ledgerEntry">,
+  rows: Rows,
   { id: transactionId, kind, accountId }: { readonly id: string; readonly kind: ChosenName & LedgerKind; readonly accountId: string },
 ): Promise<boolean> {
   const entries = await rows.ledgerEntry.findMany({ where: { transactionId }, take: 2 });
   if (entries.some((entry) => entry.kind !== kind || entry.accountId !== accountId)) throw isTaken(kind);
+  if (entries.length === 0) await assertNoGeneration(rows, transactionId, kind);
   return entries.length > 0;
 }

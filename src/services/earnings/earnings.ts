@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { createId, isUuid } from "../../lib/ids.js";
+import { createId, isUuid, namedId } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
@@ -111,14 +111,24 @@ export class Earnings {
   async convert(ctx: RequestContext, { credits, conversionId }: ConvertEarningsInput): Promise<bigint> {
     const { accountId } = requireKeyManager(ctx);
     const { database, ledger, events } = this.deps;
-    const id = conversionId ?? createId();
     const converted = await bookOnce(database, "conversion", async (transaction) => {
-      await isBooked(transaction, { id, kind: "conversion", accountId });
+      const id = await this.bookingIdOf(transaction, accountId, conversionId);
       return ledger.convertEarnings({ id, accountId, amount: credits, note: null }, transaction);
     });
     if (converted === null) throw lessHasMatured((await this.summary(ctx, accountId)).available);
     events.publish("balance-changed", { accountId });
     return converted;
+  }
+
+  /**
+   * An id of the account's own for the chosen one: a charge whose generation has the chosen id could not be booked beside the conversion.
+   * Rejects with CONFLICT when the chosen id belongs to another booking.
+   */
+  private async bookingIdOf(rows: Parameters<typeof isBooked>[0], accountId: string, chosen: string | null | undefined): Promise<string> {
+    if (chosen == null) return createId();
+    // Earlier conversions have the chosen id itself.
+    if (await isBooked(rows, { id: chosen, kind: "conversion", accountId })) return chosen;
+    return namedId(`conversion ${chosen} of ${accountId}`);
   }
 }
 
