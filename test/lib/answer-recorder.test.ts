@@ -1,5 +1,5 @@
 /** The end of an answer waits for its record, however it is written. */
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,13 +17,16 @@ interface Recording {
   readonly text: string;
 }
 
-async function record(write: (res: ServerResponse) => void, bytesMax = 1_000_000): Promise<Recording> {
+/** The answer is stored when the client has received `before`; null: after a while in which nothing should come. */
+async function record(write: (res: ServerResponse) => void, bytesMax = 1_000_000, before: string | null = null): Promise<Recording> {
   const stored: (RecordedAnswer | null)[] = [];
   const early: string[] = [];
   let received = "";
+  const arrivals = new EventEmitter();
   server = createServer((_req, res) => {
     new AnswerRecorder(res, bytesMax, async (answer) => {
-      await sleep(50);
+      if (before === null) await sleep(50);
+      else while (!received.startsWith(before)) await once(arrivals, "chunk");
       early.push(received);
       stored.push(answer);
     });
@@ -33,7 +36,10 @@ async function record(write: (res: ServerResponse) => void, bytesMax = 1_000_000
   await once(server, "listening");
   const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const decoder = new TextDecoder();
-  for await (const chunk of response.body ?? []) received += decoder.decode(chunk as Uint8Array);
+  for await (const chunk of response.body ?? []) {
+    received += decoder.decode(chunk as Uint8Array);
+    arrivals.emit("chunk");
+  }
   return { stored, early, response, text: received };
 }
 
@@ -60,14 +66,19 @@ it("holds an answer of known length back until it is stored, in one piece or in 
 });
 
 it("lets a stream pass, all but its end, and leaves comments out of the record", async () => {
-  const streamed = await record((res) => {
-    res.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8" });
-    res.write("data: 1\n\n");
-    res.write(": keep-alive\n\n");
-    res.end("data: [DONE]\n\n");
-  });
+  const passed = "data: 1\n\n: keep-alive\n\n";
+  const streamed = await record(
+    (res) => {
+      res.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8" });
+      res.write("data: 1\n\n");
+      res.write(": keep-alive\n\n");
+      res.end("data: [DONE]\n\n");
+    },
+    1_000_000,
+    passed,
+  );
 
-  expect(streamed.early).toEqual(["data: 1\n\n: keep-alive\n\n"]);
+  expect(streamed.early).toEqual([passed]);
   expect(streamed.text).toBe("data: 1\n\n: keep-alive\n\ndata: [DONE]\n\n");
   expect(String(streamed.stored[0]?.body)).toBe("data: 1\n\ndata: [DONE]\n\n");
 });
