@@ -224,6 +224,14 @@ export interface AccountBooking {
   readonly note: string | null;
 }
 
+/** Money of a refund or dispute that came back. */
+export interface Restoration extends Grant {
+  /** Of the amount: credits that were spent, and written off. */
+  readonly covered: bigint;
+  /** Of the rest: sold credits. The others are granted ones. */
+  readonly sold: bigint;
+}
+
 export interface EarningsReversal {
   /** Makes it idempotent. */
   readonly id: string;
@@ -295,6 +303,12 @@ export interface Ledger {
   purchase(purchase: Grant, within: TransactionQueries): Promise<boolean>;
   /** Books credits whose money was paid back. Returns the part that the bucket still had; the rest is written off. */
   refund(refund: Grant, within: TransactionQueries): Promise<bigint>;
+  /** Books that the money of a refund came back. False when it existed. */
+  restore(restoration: Restoration, within: TransactionQueries): Promise<boolean>;
+  /** Bought credits of a bucket that are left. The caller has locked the account. */
+  soldLeft(accountId: string, bucket: BucketName, within: TransactionQueries): Promise<bigint>;
+  /** Returns the credits of a deleted account to where they are issued. Changes nothing for others. */
+  forfeitOfDeleted(id: string, accountId: string, within: TransactionQueries): Promise<void>;
   /** Books credits that were sold on an invoice. True when it was booked now, false when it existed. */
   sellOnInvoice(sale: Grant, within: TransactionQueries): Promise<boolean>;
   /** Books the money for credits sold on an invoice. Returns the amount; null: the account owes less. */

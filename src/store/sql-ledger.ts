@@ -145,6 +145,21 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     purchase: (purchase, within) => book<boolean>("credit_grant", purchase, within, "purchase", "cash"),
     withdraw: async (withdrawal, within) => BigInt(await book("credit_withdraw", withdrawal, within)),
     refund: async (refund, within) => BigInt(await book("credit_withdraw", refund, within, "refund", "cash", true)),
+    async restore({ id, accountId, bucket, amount, covered, sold, note }, within) {
+      const values = [id, accountId, bucket, amount.toString(), covered.toString(), sold.toString(), note];
+      const call = 'credit_restore($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::bigint, $6::bigint, $7::text)';
+      return ask<boolean>(call, values, within);
+    },
+    async soldLeft(accountId, bucket, within) {
+      await within.$queryRawUnsafe("SELECT credit_mark($1::uuid)::text", accountId);
+      const call =
+        "(SELECT CASE $2 WHEN 'crypto' THEN crypto_sold_nanocredits ELSE pack_sold_nanocredits END FROM account WHERE id = $1::uuid)";
+      return BigInt(await ask<string | bigint>(call, [accountId, bucket], within));
+    },
+    async forfeitOfDeleted(id, accountId, within) {
+      const isDeleted = "EXISTS (SELECT FROM account_deletion WHERE account_id = $2::uuid)";
+      await ask(`(CASE WHEN ${isDeleted} THEN credit_forfeit($1::uuid, $2::uuid) END)`, [id, accountId], within);
+    },
     sellOnInvoice: (sale, within) => book<boolean>("credit_grant", sale, within, "purchase", "receivable"),
     async bookPayment({ id, accountId, amount, note }, within) {
       const values = [id, accountId, amount.toString(), note];

@@ -41,6 +41,7 @@ describe.skipIf(!isPostgresInstalled)("automatic top-ups", () => {
     stripe.requests.length = 0;
     stripe.decline = null;
     stripe.isAway = false;
+    stripe.isPending = false;
   });
   afterAll(async () => {
     const broken = await findBrokenInvariants(first().database.pool, { isIdle: true });
@@ -178,6 +179,51 @@ describe.skipIf(!isPostgresInstalled)("automatic top-ups", () => {
         input: { isEnabled: false, threshold: "1", amount: "1", monthlyCap: "1" },
       }),
     );
+  });
+
+  it("charges nothing more once it is switched off, and books an answer that was lost", async () => {
+    const off = (buyer: Buyer) =>
+      execute({ ...first(), ...buyer }, UpdateAutoTopUpDocument, {
+        input: { isEnabled: false, threshold: "5", amount: "20", monthlyCap: "100" },
+      });
+    const [away, lost] = [await createBuyer({ credits: "4" }), await createBuyer({ credits: "4" })];
+    stripe.isAway = true;
+    ok(await update(away));
+    await lookEverywhere();
+    stripe.isAway = false;
+    stripe.lostAnswers = 3;
+    ok(await update(lost));
+    await lookEverywhere();
+    stripe.lostAnswers = 0;
+    for (const buyer of [away, lost]) ok(await off(buyer));
+    stripe.requests.length = 0;
+
+    clock.advance(61);
+    await lookEverywhere();
+
+    expect(charges()).toHaveLength(0);
+    expect((await automatic(away)).map(({ status }) => status)).toEqual(["cancelled"]);
+    expect(await stateOf(away)).toMatchObject({ isPending: false, failures: 0 });
+    expect((await automatic(lost)).map(({ status }) => status)).toEqual(["paid"]);
+    expect([await packOf(away), await packOf(lost)]).toEqual([4n * NANO, 24n * NANO]);
+  });
+
+  it("tries a payment again that a bank refused later, though its report is lost", async () => {
+    const buyer = await createBuyer({ credits: "4" });
+    stripe.isPending = true;
+    ok(await update(buyer));
+    await lookEverywhere();
+    stripe.isPending = false;
+    const [topUp] = await automatic(buyer);
+    expect(topUp).toMatchObject({ status: "open", paymentReference: expect.stringMatching(/^pi_/) });
+    Object.assign(stripe.objects.get(topUp?.paymentReference ?? "") ?? {}, {
+      ...{ status: "requires_payment_method", last_payment_error: { message: "The account is closed." } },
+    });
+
+    clock.advance(3_601);
+    await lookEverywhere();
+
+    expect(await stateOf(buyer)).toMatchObject({ isPending: false, failures: 1, problem: "The account is closed." });
   });
 
   it("says that no payment method is saved", async () => {

@@ -33,13 +33,24 @@ async function buy(credits: string): Promise<string> {
 }
 
 describe("sales", () => {
-  const none = { refunds: 0, refunded: "0.00", disputes: 0, disputed: "0.00", disputesWon: 0, won: "0.00", writtenOff: "0" };
+  const unpaid = { refunds: 0, refunded: "0.00", disputes: 0, disputed: "0.00", disputesWon: 0, won: "0.00" } as const;
+  const back = { refundsFailed: 0, returned: "0.00", writtenOff: "0", writeOffsReversed: "0" } as const;
   const days = [
     {
       ...{ day: "2026-11-11", processor: "development", currency: "usd", purchases: 1, automatic: 0, credits: "5", sold: "5.00" },
-      ...{ ...none, refunds: 2, refunded: "6.00" },
+      ...{ ...unpaid, ...back, refunds: 2, refunded: "6.00" },
     },
-    { day: "2026-11-10", processor: "development", currency: "usd", purchases: 2, automatic: 0, credits: "12.5", sold: "12.50", ...none },
+    {
+      day: "2026-11-10",
+      processor: "development",
+      currency: "usd",
+      purchases: 2,
+      automatic: 0,
+      credits: "12.5",
+      sold: "12.50",
+      ...unpaid,
+      ...back,
+    },
   ];
 
   it("are by day, newest first, on both faces", async () => {
@@ -53,9 +64,9 @@ describe("sales", () => {
       { day: "2026-11-10", sold: "12.50" },
     ]);
     expect(csv[0]).toBe(
-      "day,processor,currency,purchases,automatic,credits,sold,refunds,refunded,disputes,disputed,disputes_won,won,written_off",
+      "day,processor,currency,purchases,automatic,credits,sold,refunds,refunded,disputes,disputed,disputes_won,won,written_off,refunds_failed,returned,write_offs_reversed",
     );
-    expect(csv[1]).toBe("2026-11-11,development,usd,1,0,5,5.00,2,6.00,0,0.00,0,0.00,0");
+    expect(csv[1]).toBe("2026-11-11,development,usd,1,0,5,5.00,2,6.00,0,0.00,0,0.00,0,0,0.00,0");
     expect(csv).toHaveLength(3);
   });
 

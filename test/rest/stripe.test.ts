@@ -168,15 +168,23 @@ describe("the signature of an event", () => {
   });
 });
 
-/** Events of one purchase of 10 credits of which 4 cents are refunded in parts, and the rest of it. */
+/** Events of one purchase of 10 credits. */
 type Story = (paid: {
   session: Record<string, unknown>;
   intent: Record<string, unknown> & { id: string };
 }) => [type: string, object: unknown][];
-const refunded = (intent: Record<string, unknown>, cents: number): [string, unknown] => [
-  "charge.refunded",
-  { id: intent.latest_charge, object: "charge", payment_intent: intent.id, amount: intent.amount, amount_refunded: cents, currency: "usd" },
-];
+/** The event of a refund up to `cents` in all. */
+const refunded = (intent: Record<string, unknown> & { id: string }, cents: number): [string, unknown] => {
+  const charge = stripe.objects.get(String(intent.latest_charge));
+  stripe.refund(intent.id, cents - Number(charge?.amount_refunded));
+  return ["charge.refunded", { ...charge }];
+};
+/** The event of the last refund, in a state. */
+const refundIn = (intent: { id: string }, status: string, type = "refund.updated"): [string, unknown] => {
+  const last = [...stripe.objects.values()].findLast((each) => each.object === "refund" && each.payment_intent === intent.id);
+  if (last) Object.assign(last, { status });
+  return [type, { ...last }];
+};
 const STORIES: readonly [name: string, story: Story, left: bigint][] = [
   ["checkout.session.completed", ({ session }) => [["checkout.session.completed", session]], 10n * NANO],
   [
@@ -210,6 +218,66 @@ const STORIES: readonly [name: string, story: Story, left: bigint][] = [
     6n * NANO,
   ],
   ["a refund of all", ({ session, intent }) => [["checkout.session.completed", session], refunded(intent, 1_000)], 0n],
+  [
+    "a refund that fails",
+    ({ session, intent }) => [
+      ["checkout.session.completed", session],
+      refunded(intent, 400),
+      refundIn(intent, "succeeded"),
+      refundIn(intent, "failed", "refund.failed"),
+      refundIn(intent, "failed", "charge.refund.updated"),
+    ],
+    10n * NANO,
+  ],
+  [
+    "a refund that fails, and another one that does not",
+    ({ session, intent }) => [
+      ["checkout.session.completed", session],
+      refunded(intent, 400),
+      refundIn(intent, "failed", "refund.failed"),
+      refunded(intent, 700),
+    ],
+    7n * NANO,
+  ],
+  [
+    "a refund that is cancelled while it waits for the payer",
+    ({ session, intent }) => [
+      ["checkout.session.completed", session],
+      refunded(intent, 1_000),
+      refundIn(intent, "requires_action", "refund.created"),
+      refundIn(intent, "canceled"),
+    ],
+    10n * NANO,
+  ],
+  [
+    "a refund of all after a dispute that is won",
+    ({ session, intent }) => [
+      ["checkout.session.completed", session],
+      ["charge.dispute.created", disputeOf(intent)],
+      ["charge.dispute.closed", disputeOf(intent, "won")],
+      refunded(intent, 1_000),
+    ],
+    0n,
+  ],
+  [
+    "a refund of a part before a dispute of all, which is won",
+    ({ session, intent }) => [
+      ["checkout.session.completed", session],
+      refunded(intent, 300),
+      ["charge.dispute.created", disputeOf(intent)],
+      ["charge.dispute.funds_reinstated", disputeOf(intent, "won")],
+    ],
+    7n * NANO,
+  ],
+  [
+    "a dispute that was prevented",
+    ({ session, intent }) => [
+      ["checkout.session.completed", session],
+      ["charge.dispute.created", disputeOf(intent, "prevented")],
+      ["charge.dispute.closed", disputeOf(intent, "prevented")],
+    ],
+    10n * NANO,
+  ],
   [
     "a dispute that is lost",
     ({ session, intent }) => [
@@ -326,6 +394,7 @@ describe("an event that contradicts its top-up", () => {
 
   it("of payments that are not of this gateway is ignored", async () => {
     expect(await send("charge.refunded", { payment_intent: "pi_unknown", amount: 5, amount_refunded: 5, currency: "usd" })).toBe("ignored");
+    expect(await send("refund.failed", { id: "re_1", payment_intent: "pi_unknown", amount: 5, currency: "usd" })).toBe("ignored");
     expect(await send("charge.refunded", { payment_intent: null, amount: 5, amount_refunded: 5, currency: "usd" })).toBe("ignored");
     expect(await send("invoice.paid", { id: "in_1" })).toBe("ignored");
   });
@@ -357,7 +426,7 @@ describe("a refund by an operator", () => {
     const both = await Promise.all([refund(), refund()]);
     expect(both.some((each) => codes(each).length === 0)).toBe(true);
     expect(codes(await refund())).toEqual(["CONFLICT"]);
-    expect(await send(...refunded(intent, 1_000))).toBe("unchanged");
+    expect(await send("charge.refunded", stripe.objects.get(String(intent.latest_charge)))).toBe("unchanged");
 
     expect(await packOf(buyer.accountId)).toBe(0n);
     const keys = new Set(stripe.requests.filter(({ line }) => line === "POST /v1/refunds").map(({ idempotencyKey }) => idempotencyKey));
@@ -380,28 +449,91 @@ describe("a refund by an operator", () => {
   });
 });
 
-describe("a dispute of credits that are spent", () => {
-  it("takes the rest of them, writes the others off, and gives back the taken ones when it is won", async () => {
+/** Every order of a list. */
+function* ordersOf<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+  if (items.length < 2) yield items;
+  for (const [index, item] of items.entries()) {
+    for (const rest of ordersOf(items.filter((_, at) => at !== index))) yield [item, ...rest];
+  }
+}
+
+async function spend(accountId: string, credits: bigint) {
+  const spent = { id: crypto.randomUUID(), accountId, bucket: "pack", amount: credits * NANO, note: null } as const;
+  await app.database.prisma.$transaction((within) => app.infrastructure.ledger.withdraw(spent, within));
+}
+
+/** What the entries of a top-up and its refunds and disputes have moved, by book. */
+async function booksOf(accountId: string) {
+  const rows = await app.database.prisma.ledgerEntry.groupBy({
+    by: ["book"],
+    where: { accountId, kind: { in: ["purchase", "refund"] } },
+    _sum: { amountNanocredits: true },
+  });
+  const sumOf = (book: string) => (rows.find((row) => row.book === book)?._sum.amountNanocredits ?? 0n) / NANO;
+  return { pack: sumOf("pack"), cash: sumOf("cash"), writeOff: sumOf("write_off") };
+}
+
+describe("credits that are spent", () => {
+  it("are written off by a dispute, and the write-off is reversed when it is won", async () => {
     const buyer = await createBuyer();
     const { session, intent, id } = await paidAtStripe(buyer);
     await send("checkout.session.completed", session);
-    const { withdrawals } = app.services;
-    await app.database.prisma.$transaction((within) =>
-      app.infrastructure.ledger.withdraw(
-        { id: crypto.randomUUID(), accountId: buyer.accountId, bucket: "pack", amount: 7n * NANO, note: null },
-        within,
-      ),
-    );
-    expect(withdrawals).toBeDefined();
+    await spend(buyer.accountId, 7n);
 
     expect(await send("charge.dispute.funds_withdrawn", disputeOf(intent))).toBe("booked");
     expect(await packOf(buyer.accountId)).toBe(0n);
+    expect(await booksOf(buyer.accountId)).toEqual({ pack: 7n, cash: 0n, writeOff: -7n });
     const [row] = await app.database.prisma.topUpReversal.findMany({ where: { topUpId: id } });
-    expect(row).toMatchObject({ kind: "dispute", nanocredits: 10n * NANO, movedNanocredits: 3n * NANO });
+    expect(row).toMatchObject({ kind: "dispute", nanocredits: 10n * NANO, movedNanocredits: 3n * NANO, soldNanocredits: 3n * NANO });
     expect(await send("charge.dispute.closed", disputeOf(intent, "won"))).toBe("booked");
+
     expect(await packOf(buyer.accountId)).toBe(3n * NANO);
+    expect(await booksOf(buyer.accountId)).toEqual({ pack: 10n, cash: -10n, writeOff: 0n });
   });
 
+  it("come out the same in every order of a refund, a refund that fails, and a dispute that is won", async () => {
+    // The payment is 10, 7 are spent, and 2 are paid back in the end.
+    for (const order of ordersOf([0, 1, 2, 3])) {
+      const buyer = await createBuyer();
+      const { session, intent } = await paidAtStripe(buyer);
+      await send("checkout.session.completed", session);
+      await spend(buyer.accountId, 7n);
+      const failing = stripe.refund(intent.id, 500, "pending");
+      const lasting = stripe.refund(intent.id, 200);
+      const events: readonly [string, unknown][] = [
+        ["refund.failed", { ...failing, status: "failed" }],
+        ["refund.updated", { ...lasting }],
+        ["charge.dispute.funds_withdrawn", disputeOf(intent, "needs_response", 800)],
+        ["charge.dispute.funds_reinstated", disputeOf(intent, "won", 800)],
+      ];
+      for (const index of order) await send(...(events[index] as [string, unknown]));
+
+      expect([order, await packOf(buyer.accountId), await booksOf(buyer.accountId)]).toEqual([
+        order,
+        1n * NANO,
+        { pack: 8n, cash: -8n, writeOff: 0n },
+      ]);
+    }
+  }, 120_000);
+
+  it("stay granted when they were, though a dispute took them and is won", async () => {
+    const buyer = await createBuyer();
+    const { session, intent } = await paidAtStripe(buyer);
+    await send("checkout.session.completed", session);
+    await spend(buyer.accountId, 10n);
+    await app.infrastructure.ledger.grant({
+      ...{ id: crypto.randomUUID(), accountId: buyer.accountId, bucket: "pack", amount: 3n * NANO, note: null },
+    });
+
+    await send("charge.dispute.funds_withdrawn", disputeOf(intent));
+    await send("charge.dispute.closed", disputeOf(intent, "won"));
+
+    const account = await app.database.prisma.account.findUniqueOrThrow({ where: { id: buyer.accountId } });
+    expect([account.packNanocredits, account.packSoldNanocredits]).toEqual([3n * NANO, 0n]);
+  });
+});
+
+describe("a dispute", () => {
   it("suspends the account where the operator wants it", async () => {
     const strict = await createTestApp({ config: stripeConfig(stripe, { PAYMENT_DISPUTES_SUSPEND: "on" }), clock });
     const { key, keyId } = await createStranger(strict);
@@ -418,6 +550,41 @@ describe("a dispute of credits that are spent", () => {
 
     expect(account.suspendedAt).not.toBeNull();
     expect(account.suspensionReason).toContain("disputed");
+  });
+});
+
+describe("a payment", () => {
+  it("is paid back though the answer of its checkout was lost with the process", async () => {
+    const buyer = await createBuyer();
+    const { session, id, globalId } = await paidAtStripe(buyer);
+    await app.database.prisma.topUp.update({ where: { id }, data: { reference: null } });
+
+    expect(await send("checkout.session.completed", session)).toBe("booked");
+    expect(codes(await execute(app, RefundTopUpDocument, { input: { topUpId: globalId } }))).toEqual([]);
+    expect(await packOf(buyer.accountId)).toBe(0n);
+  });
+
+  it("for a top-up that another payment paid is refused and logged", async () => {
+    const buyer = await createBuyer();
+    const { session } = await paidAtStripe(buyer);
+    await send("checkout.session.completed", session);
+
+    expect(await send("checkout.session.async_payment_succeeded", { ...session, payment_intent: "pi_twice" })).toBe("refused");
+    expect(await packOf(buyer.accountId)).toBe(10n * NANO);
+  });
+
+  it("of a deleted account is booked, and its credits are forfeited", async () => {
+    const buyer = await createBuyer();
+    const { session, intent } = await paidAtStripe(buyer);
+    const now = clock.now();
+    await app.database.prisma.accountDeletion.create({ data: { accountId: buyer.accountId, deletedAt: now, finishedAt: now } });
+
+    expect(await send("checkout.session.completed", session)).toBe("booked");
+    expect(await packOf(buyer.accountId)).toBe(0n);
+    expect(await send("charge.dispute.created", disputeOf(intent))).toBe("booked");
+    expect(await send("charge.dispute.closed", disputeOf(intent, "won"))).toBe("booked");
+    expect(await packOf(buyer.accountId)).toBe(0n);
+    await app.database.prisma.accountDeletion.delete({ where: { accountId: buyer.accountId } });
   });
 });
 

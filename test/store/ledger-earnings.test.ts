@@ -55,11 +55,12 @@ describe.each(DATABASE_KINDS)("earnings on $name", ({ isAbsent, open }) => {
     const refund = async (topUpId: string, accountId: string, amount: bigint) => {
       await pool.query("UPDATE top_up SET refunded_cents = refunded_cents + $2 WHERE id = $1", [topUpId, amount.toString()]);
       const id = randomUUID();
+      const taken = await ledger.refund({ id, accountId, bucket: "pack", amount, note: null }, within());
       await pool.query(
-        "INSERT INTO top_up_reversal (id, top_up_id, account_id, kind, amount_cents, nanocredits, moved_nanocredits) VALUES ($1, $2, $3, 'refund', $4, $4, 0)",
-        [id, topUpId, accountId, amount.toString()],
+        "INSERT INTO top_up_reversal (id, top_up_id, account_id, kind, amount_cents, nanocredits, moved_nanocredits) VALUES ($1, $2, $3, 'refund', $4, $4, $5)",
+        [id, topUpId, accountId, amount.toString(), taken.toString()],
       );
-      return ledger.refund({ id, accountId, bucket: "pack", amount, note: null }, within());
+      return taken;
     };
     const give = (accountId: string, amount: bigint, expiry?: { expiresAt: Date; priority: number }) => {
       const id = randomUUID();

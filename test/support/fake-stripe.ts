@@ -26,12 +26,16 @@ export interface FakeStripe {
   readonly objects: Map<string, StripeObject>;
   /** Of the next charges of saved methods. */
   decline: { readonly code: string; readonly message: string } | null;
+  /** A bank decides later on the next charges of saved methods. */
+  isPending: boolean;
   /** Answers 500 to everything, as it is away. */
   isAway: boolean;
   /** The next requests are carried out, and their answers lost; counts down. */
   lostAnswers: number;
   /** Pays an open checkout with a method that is kept. Returns its payment intent. */
   pay(sessionId: string, overrides?: Record<string, unknown>): StripeObject;
+  /** Pays a part of a payment back, as a person does at Stripe. Returns the refund. */
+  refund(intentId: string, amount: number, status?: string): StripeObject;
   /** An event about an object as it now is. */
   event(type: string, object: unknown, more?: Record<string, unknown>): { readonly id: string; readonly body: string };
   /** The Stripe-Signature header. */
@@ -152,15 +156,23 @@ export async function startFakeStripe(): Promise<FakeStripe> {
             { error: { type: "invalid_request_error", code: "charge_already_refunded", message: "has already been refunded." } },
           ];
         }
-        Object.assign(charge, { amount_refunded: Number(charge.amount_refunded) + amount });
-        return [200, make("re", "refund", { amount, payment_intent: intent.id, status: "succeeded", metadata })];
+        return [200, Object.assign(fake.refund(intent.id, amount), { metadata })];
+      }
+      case "GET /v1/refunds": {
+        const data = [...objects.values()]
+          .filter((each) => each.object === "refund" && each.payment_intent === fields.payment_intent)
+          .reverse();
+        const from = fields.starting_after === undefined ? 0 : data.findIndex(({ id }) => id === fields.starting_after) + 1;
+        const page = data.slice(from, from + Number(fields.limit ?? 10));
+        return [200, { object: "list", data: page, has_more: from + page.length < data.length, url: "/v1/refunds" }];
       }
       case "POST /v1/payment_intents": {
         if (fake.decline) {
           const { code, message } = fake.decline;
           return [402, { error: { type: "card_error", code, message } }];
         }
-        return [200, makeIntent(Number(fields.amount), fields.currency ?? "", fields.customer ?? null, metadata)];
+        const made = makeIntent(Number(fields.amount), fields.currency ?? "", fields.customer ?? null, metadata);
+        return [200, fake.isPending ? Object.assign(made, { status: "processing", amount_received: 0 }) : made];
       }
       case "POST /v1/billing_portal/sessions":
         return [200, make("bps", "billing_portal.session", { url: `https://billing.stripe.example/p/session/${fields.customer}` })];
@@ -200,6 +212,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     requests: [],
     objects: new Map(),
     decline: null,
+    isPending: false,
     isAway: false,
     lostAnswers: 0,
     pay: (sessionId, overrides = {}) => {
@@ -219,6 +232,13 @@ export async function startFakeStripe(): Promise<FakeStripe> {
       }
       Object.assign(session, { status: "complete", payment_status: "paid", payment_intent: intent.id });
       return intent;
+    },
+    refund: (intentId, amount, status = "succeeded") => {
+      const intent = fake.objects.get(intentId);
+      const charge = fake.objects.get(String(intent?.latest_charge));
+      if (!charge) throw new Error(`no payment ${intentId}`);
+      if (status !== "failed") Object.assign(charge, { amount_refunded: Number(charge.amount_refunded) + amount });
+      return make("re", "refund", { amount, payment_intent: intentId, charge: charge.id, currency: charge.currency, status, metadata: {} });
     },
     event: (type, object, more = {}) => {
       const id = `evt_${randomBytes(10).toString("hex")}`;

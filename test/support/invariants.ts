@@ -116,15 +116,14 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     LEFT JOIN (SELECT transaction_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'purchase' AND book = 'cash' GROUP BY 1) p ON p.transaction_id = t.id
     WHERE coalesce(-p.amount, 0) <> CASE t.status WHEN 'paid' THEN t.nanocredits ELSE 0 END
     UNION ALL
-    SELECT coalesce(r.id, l.transaction_id) FROM (SELECT id, nanocredits FROM top_up_reversal WHERE kind <> 'dispute_won') r
-    FULL JOIN (SELECT transaction_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'refund' AND book = 'cash' GROUP BY 1) l ON l.transaction_id = r.id
-    WHERE r.nanocredits IS DISTINCT FROM l.amount
-    UNION ALL
-    SELECT r.id FROM top_up_reversal r LEFT JOIN ledger_entry l ON l.transaction_id = r.id AND l.book = 'cash'
-    WHERE r.kind = 'dispute_won' AND r.moved_nanocredits <> coalesce(-l.amount_nanocredits, 0)
+    SELECT coalesce(r.id, l.transaction_id) FROM (SELECT id, CASE WHEN kind IN ('refund', 'dispute') THEN 1 ELSE -1 END AS sign, nanocredits, moved_nanocredits FROM top_up_reversal) r
+    FULL JOIN (SELECT transaction_id, sum(amount_nanocredits) FILTER (WHERE book = 'cash') AS amount,
+                 coalesce(sum(amount_nanocredits) FILTER (WHERE book IN ('crypto', 'pack')), 0) AS moved
+               FROM ledger_entry WHERE kind = 'refund' GROUP BY 1) l ON l.transaction_id = r.id
+    WHERE (r.sign * r.nanocredits, -r.sign * r.moved_nanocredits) IS DISTINCT FROM (l.amount, l.moved)
     UNION ALL
     SELECT t.id FROM top_up t
-    LEFT JOIN (SELECT top_up_id, sum(amount_cents) FILTER (WHERE kind = 'refund') AS refunded,
+    LEFT JOIN (SELECT top_up_id, sum(CASE kind WHEN 'refund' THEN amount_cents WHEN 'refund_failed' THEN -amount_cents ELSE 0 END) AS refunded,
                  sum(CASE kind WHEN 'dispute' THEN amount_cents WHEN 'dispute_won' THEN -amount_cents ELSE 0 END) AS disputed
                FROM top_up_reversal GROUP BY 1) r ON r.top_up_id = t.id
     WHERE t.refunded_cents <> coalesce(r.refunded, 0) OR t.disputed_cents <> coalesce(r.disputed, 0)`,

@@ -24,10 +24,17 @@ const SalesDay = builder.objectRef<SalesRow>("SalesDay").implement({
     disputed: t.string({ description: "The money that they took.", resolve: ({ disputedCents }) => formatCents(disputedCents) }),
     disputesWon: t.exposeInt("disputesWon", { description: "The number of disputes that were won." }),
     won: t.string({ description: "The money that they returned.", resolve: ({ wonCents }) => formatCents(wonCents) }),
+    refundsFailed: t.exposeInt("refundsFailed", { description: "The number of refunds that the payers' banks did not take." }),
+    returned: t.string({ description: "The money that came back with them.", resolve: ({ failedCents }) => formatCents(failedCents) }),
     writtenOff: t.field({
       type: "Credits",
       description: "Credits of refunds and disputes that were spent before.",
       resolve: ({ writtenOffNanocredits }) => formatNanocredits(writtenOffNanocredits),
+    }),
+    writeOffsReversed: t.field({
+      type: "Credits",
+      description: "Credits that were written off, and are paid after all: a dispute was won, or a refund failed.",
+      resolve: ({ reversedNanocredits }) => formatNanocredits(reversedNanocredits),
     }),
   }),
 });

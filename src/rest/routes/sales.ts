@@ -41,6 +41,9 @@ const salesReport = json(
         disputes_won: amount,
         won: money,
         written_off: z.string().describe("Credits of refunds and disputes that were spent before."),
+        refunds_failed: amount.describe("Refunds that the payers' banks did not take."),
+        returned: money,
+        write_offs_reversed: z.string().describe("Credits that were written off, and are paid after all."),
       }),
     ),
   }),
@@ -79,4 +82,7 @@ const SALES_COLUMNS = {
   disputes_won: (row: SalesRow) => row.disputesWon,
   won: (row: SalesRow) => formatCents(row.wonCents),
   written_off: (row: SalesRow) => formatNanocredits(row.writtenOffNanocredits),
+  refunds_failed: (row: SalesRow) => row.refundsFailed,
+  returned: (row: SalesRow) => formatCents(row.failedCents),
+  write_offs_reversed: (row: SalesRow) => formatNanocredits(row.reversedNanocredits),
 } satisfies Columns<SalesRow>;

@@ -219,6 +219,8 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
   await transaction.alertSilence.deleteMany({ where });
   await transaction.vendorKey.deleteMany({ where });
   await transaction.usageLimit.deleteMany({ where });
+  // Before a payment method is charged once more.
+  await transaction.autoTopUp.deleteMany({ where });
   const models = await transaction.communityModel.findMany({ where, select: { id: true } });
   const modelIds = models.map(({ id }) => id);
   await transaction.communityModel.deleteMany({ where });

@@ -33,7 +33,7 @@ import {
   UNANSWERED_CHARGE_SECONDS_MAX,
 } from "./limits.js";
 import { isInCents, priceOf } from "./money.js";
-import type { PaymentProcessor } from "./processor.js";
+import type { ChargeResult, PaymentProcessor } from "./processor.js";
 import { assertSold } from "./top-ups.js";
 
 const NANO = 10n ** 9n;
@@ -159,7 +159,7 @@ export class AutoTopUps {
   }
 
   private async topUp(): Promise<void> {
-    const { database, clock } = this.deps;
+    const { database, clock, log } = this.deps;
     const { prisma } = database;
     const now = clock.now();
     this.isWanted = (await prisma.autoTopUp.count({ where: { isEnabled: true, gaveUpAt: null }, take: 1 })) > 0;
@@ -167,7 +167,12 @@ export class AutoTopUps {
       where: { attemptId: { not: null }, OR: [{ nextAt: null }, { nextAt: { lte: now } }] },
       take: AUTO_TOP_UPS_AT_ONCE_MAX,
     });
-    for (const { accountId, attemptId } of open) if (attemptId !== null) await this.continueAttempt(accountId, attemptId);
+    for (const { accountId, attemptId } of open) {
+      // One that the processor refuses to tell about is no reason to leave the others.
+      await this.continueAttempt(accountId, attemptId ?? "").catch((error: unknown) =>
+        log.warn({ err: error, accountId, topUpId: attemptId }, "an automatic top-up is not decided: the processor is called again"),
+      );
+    }
     if (!this.isWanted) return;
     for (const accountId of await this.findLow(now)) {
       const attempt = await this.openAttempt(accountId);
@@ -232,27 +237,60 @@ export class AutoTopUps {
     }
     if (topUp.paymentReference === null) {
       if (clock.now() >= topUp.expiresAt) return this.fail(topUpId, "The payment processor could not be reached.");
-      return this.pay(topUp);
+      return (await this.isWantedBy(accountId)) ? this.pay(topUp) : this.end(topUp);
     }
     await this.waitFor(accountId, topUpId, PENDING_CHARGE_SECONDS);
     const found = await processor.findPayment(topUp.paymentReference);
     if (found?.isPaid) await this.book(topUp, found.payment, found.chargedCents);
+    else if (found?.failure != null) await this.fail(topUpId, found.failure);
+  }
+
+  /** False: it was switched off, or the account suspended or deleted, since the attempt was opened. */
+  private async isWantedBy(accountId: string): Promise<boolean> {
+    const { autoTopUp, account } = this.deps.database.prisma;
+    const isOn = (await autoTopUp.count({ where: { accountId, isEnabled: true } })) > 0;
+    return isOn && (await account.count({ where: { id: accountId, suspendedAt: null, deletion: null } })) > 0;
+  }
+
+  /** Of an attempt that is not wanted any more: an answer that was lost may still have been a payment. */
+  private async end(topUp: TopUpModel): Promise<void> {
+    const { database, processor, events } = this.deps;
+    const { id: topUpId, accountId } = topUp;
+    await this.waitFor(accountId, topUpId, UNANSWERED_CHARGE_SECONDS);
+    const found = await processor?.findCharge({ topUpId, accountId });
+    if (found) return this.conclude(topUp, found);
+    await database.prisma.$transaction(async (transaction) => {
+      await lockAccountRow(transaction, accountId);
+      await transaction.topUp.updateMany({ where: { id: topUpId, status: "open" }, data: { status: "cancelled" } });
+      await transaction.autoTopUp.updateMany({ where: { accountId, attemptId: topUpId }, data: { attemptId: null, nextAt: null } });
+    });
+    events.publish("top-up-changed", { accountId, topUpId });
   }
 
   private async pay(topUp: TopUpModel): Promise<void> {
-    const { processor, database, log } = this.deps;
+    const { processor, log } = this.deps;
     const { id: topUpId, accountId, nanocredits, amountCents: cents, currency } = topUp;
     if (!processor) return;
     await this.waitFor(accountId, topUpId, UNANSWERED_CHARGE_SECONDS);
     try {
-      const result = await processor.charge({ topUpId, accountId, price: { cents, currency }, credits: formatNanocredits(nanocredits) });
-      if (result.outcome === "failed") return await this.fail(topUpId, result.reason);
-      if (result.outcome === "paid") return await this.book(topUp, result.payment, result.chargedCents);
-      await database.prisma.topUp.updateMany({ where: { id: topUpId, status: "open" }, data: { paymentReference: result.payment } });
-      await this.waitFor(accountId, topUpId, PENDING_CHARGE_SECONDS);
+      await this.conclude(
+        topUp,
+        await processor.charge({ topUpId, accountId, price: { cents, currency }, credits: formatNanocredits(nanocredits) }),
+      );
     } catch (error) {
       log.warn({ err: error, accountId, topUpId }, "an automatic top-up is not decided: the processor is called again");
     }
+  }
+
+  private async conclude(topUp: TopUpModel, result: ChargeResult): Promise<void> {
+    const { id: topUpId, accountId } = topUp;
+    if (result.outcome === "failed") return this.fail(topUpId, result.reason);
+    if (result.outcome === "paid") return this.book(topUp, result.payment, result.chargedCents);
+    await this.deps.database.prisma.topUp.updateMany({
+      where: { id: topUpId, status: "open" },
+      data: { paymentReference: result.payment },
+    });
+    await this.waitFor(accountId, topUpId, PENDING_CHARGE_SECONDS);
   }
 
   private async book({ id: topUpId, processor, amountCents: cents, currency }: TopUpModel, payment: string | null, chargedCents: bigint) {

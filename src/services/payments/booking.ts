@@ -5,13 +5,15 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import { formatNanocredits } from "../../lib/money.js";
+import { formatNanocredits, smaller } from "../../lib/money.js";
 import { type Database, type DatabaseClient, lockAccountRow, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { TopUpModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import type { Leases } from "../credits/leases.js";
-import { CREDITS_WEBHOOK, DEVELOPMENT_PROCESSOR, DISPUTE_ID_CHARS_MAX } from "./limits.js";
+import { ALL_REFUNDS, after, type Claim, type ClaimedCents, type ClaimStep, stepsTo } from "./claims.js";
+import { CLAIM_ID_CHARS_MAX, CREDITS_WEBHOOK, DEVELOPMENT_PROCESSOR } from "./limits.js";
+import type { PaidTopUp } from "./processor.js";
 
 /** unchanged: it was booked before. refused: it contradicts the top-up. */
 export type BookingResult = "booked" | "unchanged" | "refused";
@@ -22,13 +24,15 @@ export interface ReportedPayment {
   readonly currency: string;
   /** The processor's id of the payment. */
   readonly payment?: string | null;
+  /** Its id of the checkout. */
+  readonly reference?: string | null;
   /** With taxes. */
   readonly chargedCents?: bigint;
 }
 
 export interface BookingDependencies {
   readonly database: Database;
-  readonly ledger: Pick<Ledger, "purchase" | "refund">;
+  readonly ledger: Pick<Ledger, "purchase" | "refund" | "restore" | "soldLeft" | "forfeitOfDeleted">;
   readonly leases: Pick<Leases, "recall">;
   readonly events: Events;
   readonly clock: Clock;
@@ -40,10 +44,13 @@ type Recorder = (transaction: Pick<DatabaseClient, "auditEntry">, credits: strin
 export class TopUpBooking {
   constructor(private readonly deps: BookingDependencies) {}
 
-  /** refused: there is no such top-up of that processor, or another amount was paid, or the payment is that of another top-up. */
+  /**
+   * refused: there is no such top-up of that processor, or another amount was paid, or the payment is that of another top-up, or another
+   * payment paid this one.
+   */
   async bookPayment(
     processor: string,
-    { topUpId, cents, currency, payment = null, chargedCents }: ReportedPayment,
+    { topUpId, cents, currency, payment = null, reference = null, chargedCents }: ReportedPayment,
   ): Promise<BookingResult> {
     const { database, ledger, leases, events, clock } = this.deps;
     const { prisma } = database;
@@ -54,17 +61,25 @@ export class TopUpBooking {
       if (other && other.id !== topUpId) return "refused";
     }
     const { accountId, nanocredits } = known;
-    const isNew = await prisma.$transaction(async (transaction) => {
+    const result = await prisma.$transaction(async (transaction): Promise<BookingResult> => {
       await lockAccountRow(transaction, accountId);
       const row = await transaction.topUp.findUniqueOrThrow({ where: { id: topUpId } });
-      if (row.status === "paid") return false;
+      if (row.status === "paid") {
+        if (payment === null || payment === row.paymentReference) return "unchanged";
+        if (row.paymentReference !== null) return "refused";
+        await transaction.topUp.update({ where: { id: topUpId }, data: { paymentReference: payment } });
+        return "unchanged";
+      }
       const receiptNumber = processor === DEVELOPMENT_PROCESSOR ? await nextReceiptNumber(transaction) : null;
-      const paid = { paidAt: clock.now(), failure: null, paymentReference: payment, chargedCents: chargedCents ?? null, receiptNumber };
+      const references = { paymentReference: payment, reference: row.reference ?? reference };
+      const paid = { paidAt: clock.now(), failure: null, chargedCents: chargedCents ?? null, receiptNumber, ...references };
       await transaction.topUp.update({ where: { id: topUpId }, data: { status: "paid", ...paid } });
       await concludeAttempt(transaction, accountId, topUpId);
-      return ledger.purchase({ id: topUpId, accountId, bucket: bucketOf(processor), amount: nanocredits, note: null }, transaction);
+      await ledger.purchase({ id: topUpId, accountId, bucket: bucketOf(processor), amount: nanocredits, note: null }, transaction);
+      await ledger.forfeitOfDeleted(createId(), accountId, transaction);
+      return "booked";
     });
-    if (!isNew) return "unchanged";
+    if (result !== "booked") return result;
     // A lease may have been drawn from other buckets than the next one will be.
     await leases.recall(accountId);
     events.publish("balance-changed", { accountId });
@@ -81,77 +96,71 @@ export class TopUpBooking {
     return count > 0;
   }
 
-  /** Books that `cents` of a top-up's amount are paid back in all. Amounts below an earlier one change nothing. */
-  async bookRefund(topUpId: string, cents: bigint, note: string | null, record?: Recorder): Promise<BookingResult> {
-    return this.reverse(topUpId, async (transaction, row) => {
-      const most = row.amountCents - row.disputedCents;
-      const total = cents > most ? most : cents;
-      if (total <= row.refundedCents) return false;
-      const id = createId();
-      const amount = creditsOf(row, row.disputedCents + total) - creditsOf(row, row.disputedCents + row.refundedCents);
-      await transaction.topUp.update({ where: { id: topUpId }, data: { refundedCents: total } });
-      const taken = await this.take(id, row, amount, note, transaction);
-      await transaction.topUpReversal.create({
-        data: {
-          ...reversal(id, row, "refund", null, this.deps.clock.now()),
-          amountCents: total - row.refundedCents,
-          nanocredits: amount,
-          movedNanocredits: taken,
-        },
-      });
-      await record?.(transaction, formatNanocredits(amount));
-      return true;
-    });
-  }
-
-  /** Takes the credits of a disputed amount, once for each dispute. A dispute that is known to be won takes nothing. */
-  async bookDispute(topUpId: string, dispute: string, cents: bigint): Promise<BookingResult> {
-    if (dispute.length > DISPUTE_ID_CHARS_MAX || cents <= 0n) return "refused";
-    const result = await this.reverse(topUpId, async (transaction, row) => {
-      const earlier = await transaction.topUpReversal.findFirst({ where: { topUpId, reference: dispute } });
-      const most = row.amountCents - row.refundedCents - row.disputedCents;
-      const part = cents > most ? most : cents;
-      if (earlier || part <= 0n) return false;
-      const gone = row.refundedCents + row.disputedCents;
-      const amount = creditsOf(row, gone + part) - creditsOf(row, gone);
-      const id = bookingId(`${row.processor} dispute ${dispute} of ${topUpId}`);
-      await transaction.topUp.update({ where: { id: topUpId }, data: { disputedCents: row.disputedCents + part } });
-      const taken = await this.take(id, row, amount, `dispute ${dispute}`, transaction);
-      await transaction.topUpReversal.create({
-        data: {
-          ...reversal(id, row, "dispute", dispute, this.deps.clock.now()),
-          amountCents: part,
-          nanocredits: amount,
-          movedNanocredits: taken,
-        },
-      });
-      return true;
-    });
-    return result;
-  }
-
   /**
-   * Returns the credits that a dispute took, once. Credits that were spent before it stay written off: the account has had them. A dispute
-   * that is not known yet will take nothing.
+   * Notes refunds and disputes of a paid top-up, and books the changes that follow from all of them. Credits that were spent are written off; money that
+   * comes back reverses that first, and the account gets the rest. `lists`: the refunds are all that there are.
    */
-  async bookDisputeWon(topUpId: string, dispute: string): Promise<BookingResult> {
-    if (dispute.length > DISPUTE_ID_CHARS_MAX) return "refused";
+  async bookClaims(topUpId: string, claims: readonly Claim[], { note = null, lists = false, record }: ClaimOptions = {}) {
+    if (claims.some(({ reference, cents }) => reference.length > CLAIM_ID_CHARS_MAX || cents <= 0n)) return "refused";
     return this.reverse(topUpId, async (transaction, row) => {
-      const earlier = await transaction.topUpReversal.findMany({ where: { topUpId, reference: dispute } });
-      if (earlier.some(({ kind }) => kind === "dispute_won")) return false;
-      const lost = earlier.find(({ kind }) => kind === "dispute");
-      const id = bookingId(`${row.processor} dispute ${dispute} of ${topUpId} won`);
-      const [amountCents, nanocredits, moved] = lost ? [lost.amountCents, lost.nanocredits, lost.movedNanocredits] : [0n, 0n, 0n];
-      if (lost) await transaction.topUp.update({ where: { id: topUpId }, data: { disputedCents: row.disputedCents - amountCents } });
-      if (moved > 0n) {
-        const { accountId, processor } = row;
-        const purchase = { id, accountId, bucket: bucketOf(processor), amount: moved, note: `dispute ${dispute} won` } as const;
-        await this.deps.ledger.purchase(purchase, transaction);
+      for (const { kind, reference, cents, isVoid } of claims) await noteClaim(transaction, { topUpId, kind, reference, cents, isVoid });
+      if (lists) {
+        const where = { topUpId, kind: "refund", reference: ALL_REFUNDS } as const;
+        await transaction.topUpClaim.updateMany({ where, data: { isVoid: true } });
       }
-      await transaction.topUpReversal.create({
-        data: { ...reversal(id, row, "dispute_won", dispute, this.deps.clock.now()), amountCents, nanocredits, movedNanocredits: moved },
-      });
-      return lost !== undefined;
+      const steps = stepsTo(row, await transaction.topUpClaim.findMany({ where: { topUpId } }));
+      let state: ClaimedCents = row;
+      for (const step of steps) {
+        const [before, reached] = [lossOf(row, state), after(state, step)];
+        const change = lossOf(row, reached) - before;
+        const reference = claims.length === 1 ? (claims[0]?.reference ?? null) : null;
+        await this.bookStep(transaction, row, { ...step, credits: change < 0n ? -change : change, reference, note });
+        state = reached;
+      }
+      const { refundedCents, disputedCents } = state;
+      if (steps.length === 0) return false;
+      await transaction.topUp.update({ where: { id: topUpId }, data: { refundedCents, disputedCents } });
+      const change = lossOf(row, state) - lossOf(row, row);
+      await record?.(transaction, formatNanocredits(change < 0n ? 0n : change));
+      return true;
+    });
+  }
+
+  /** Refunds of a top-up that are known, failed ones included. */
+  countRefunds(topUpId: string): Promise<number> {
+    return this.deps.database.prisma.topUpClaim.count({ where: { topUpId, kind: "refund" } });
+  }
+
+  private async bookStep(
+    transaction: Transaction,
+    { id: topUpId, accountId, processor }: TopUpModel,
+    { kind, cents, credits, reference, note: given }: BookedStep,
+  ): Promise<void> {
+    const { ledger, clock } = this.deps;
+    const isReturn = kind === "refund_failed" || kind === "dispute_won";
+    const id = createId();
+    const bucket = bucketOf(processor);
+    const note = given ?? (reference ? `${kind} ${reference}` : kind);
+    const booking = { id, accountId, bucket, amount: credits, note } as const;
+    const left = await ledger.soldLeft(accountId, bucket, transaction);
+    let moved: bigint;
+    let sold: bigint;
+    if (isReturn) {
+      const lost = await lostOf(transaction, topUpId);
+      const covered = smaller(credits, lost.writtenOff);
+      moved = credits - covered;
+      sold = smaller(moved, lost.sold);
+      await ledger.restore({ ...booking, covered, sold }, transaction);
+      await ledger.forfeitOfDeleted(createId(), accountId, transaction);
+    } else {
+      moved = await ledger.refund(booking, transaction);
+      sold = smaller(moved, left);
+    }
+    await transaction.topUpReversal.create({
+      data: {
+        ...{ id, topUpId, accountId, kind, reference: reference || null, amountCents: cents },
+        ...{ nanocredits: credits, movedNanocredits: moved, soldNanocredits: sold, createdAt: clock.now() },
+      },
     });
   }
 
@@ -172,16 +181,53 @@ export class TopUpBooking {
     events.publish("top-up-changed", { accountId, topUpId });
     return "booked";
   }
+}
 
-  private take(
-    id: string,
-    { accountId, processor }: TopUpModel,
-    amount: bigint,
-    note: string | null,
-    within: Transaction,
-  ): Promise<bigint> {
-    return this.deps.ledger.refund({ id, accountId, bucket: bucketOf(processor), amount, note }, within);
+interface ClaimOptions {
+  readonly note?: string | null;
+  readonly lists?: boolean;
+  readonly record?: Recorder;
+}
+
+interface BookedStep extends ClaimStep {
+  /** More than 0. */
+  readonly credits: bigint;
+  readonly reference: string | null;
+  readonly note: string | null;
+}
+
+/** Void stays void, and an amount never shrinks: reports may come in any order. */
+async function noteClaim(transaction: Transaction, claim: Claim & { readonly topUpId: string }): Promise<void> {
+  const { topUpId, kind, reference, cents, isVoid } = claim;
+  const topUpId_kind_reference = { topUpId, kind, reference };
+  const known = await transaction.topUpClaim.findUnique({ where: { topUpId_kind_reference } });
+  if (!known) await transaction.topUpClaim.create({ data: claim });
+  else if (isVoid !== known.isVoid || cents > known.cents) {
+    const data = { isVoid: isVoid || known.isVoid, cents: cents > known.cents ? cents : known.cents };
+    await transaction.topUpClaim.update({ where: { topUpId_kind_reference }, data });
   }
+}
+
+/** What a top-up has lost and not got back: credits that were written off, and sold ones that were taken. */
+async function lostOf(transaction: Transaction, topUpId: string) {
+  const rows = await transaction.topUpReversal.findMany({ where: { topUpId } });
+  let writtenOff = 0n;
+  let sold = 0n;
+  for (const { kind, nanocredits, movedNanocredits, soldNanocredits } of rows) {
+    const sign = kind === "refund" || kind === "dispute" ? 1n : -1n;
+    writtenOff += sign * (nanocredits - movedNanocredits);
+    sold += sign * soldNanocredits;
+  }
+  return { writtenOff, sold };
+}
+
+/** Credits that a top-up has lost. */
+function lossOf(row: TopUpModel, { refundedCents, disputedCents }: ClaimedCents): bigint {
+  return creditsOf(row, refundedCents + disputedCents);
+}
+
+export function toPaidTopUp({ id: topUpId, reference, paymentReference: payment, chargedCents, amountCents }: TopUpModel): PaidTopUp {
+  return { topUpId, reference, payment, chargedCents: chargedCents ?? amountCents };
 }
 
 /** Credits of the first `cents` of a top-up's amount, so that parts sum up to the whole. */
@@ -201,16 +247,6 @@ export function disputedNanocredits(row: TopUpModel): bigint {
 
 function bucketOf(processor: string): "crypto" | "pack" {
   return processor === CREDITS_WEBHOOK ? "crypto" : "pack";
-}
-
-function reversal(
-  id: string,
-  { id: topUpId, accountId }: TopUpModel,
-  kind: "refund" | "dispute" | "dispute_won",
-  reference: string | null,
-  createdAt: Date,
-) {
-  return { id, topUpId, accountId, kind, reference, createdAt };
 }
 
 /** The next attempt may begin at once. */

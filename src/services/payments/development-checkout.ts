@@ -11,8 +11,9 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { TopUpModel } from "../../store/generated/prisma/models.js";
 import type { SignedLinks } from "../integrations/signed-links.js";
+import { ALL_REFUNDS, type Claim } from "./claims.js";
 import { DEVELOPMENT_PROCESSOR, INVOICES_MAX } from "./limits.js";
-import type { ChargeResult, Checkout, Invoice, PaymentProcessor, RequestedCharge, RequestedCheckout } from "./processor.js";
+import type { ChargeResult, Checkout, Invoice, PaidTopUp, PaymentProcessor, RequestedCharge, RequestedCheckout } from "./processor.js";
 import type { TopUps } from "./top-ups.js";
 
 /** Content of a checkout's link. */
@@ -53,10 +54,18 @@ export class DevelopmentCheckout implements PaymentProcessor {
 
   async refund(): Promise<void> {}
 
+  async listRefunds({ chargedCents: cents }: PaidTopUp): Promise<readonly Claim[]> {
+    return [{ kind: "refund", reference: ALL_REFUNDS, cents, isVoid: false }];
+  }
+
   /** Unspecified: an amount that ends in .13 is declined, so that failures can be tried. */
   async charge({ topUpId, price: { cents } }: RequestedCharge): Promise<ChargeResult> {
     if (cents % 100n === DECLINED_CENTS) return { outcome: "failed", reason: "The development checkout declines amounts that end in .13." };
     return { outcome: "paid", payment: topUpId, chargedCents: cents };
+  }
+
+  async findCharge(): Promise<null> {
+    return null;
   }
 
   async findPayment(): Promise<null> {

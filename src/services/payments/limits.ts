@@ -8,8 +8,10 @@ export const REFUND_REASON_CHARS_MAX = 500;
 export const DEVELOPMENT_PROCESSOR = "development";
 export const STRIPE_PROCESSOR = "stripe";
 export const CREDITS_WEBHOOK = "webhook";
+/** Unspecified: refunds of one payment. */
+export const REFUNDS_MAX = 1_000;
 /** Unspecified: ids of processors are shorter. */
-export const DISPUTE_ID_CHARS_MAX = 255;
+export const CLAIM_ID_CHARS_MAX = 255;
 /** The id of a signed request that adds credits. */
 export const CREDITS_WEBHOOK_ID = /^[\x21-\x7e]{1,255}$/;
 /** Unspecified: bytes of one event. Stripe's events are of a few KiB. */

@@ -13,9 +13,8 @@ import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
 import type { TopUpModel } from "../../store/generated/prisma/models.js";
-import type { BookingResult, TopUpBooking } from "./booking.js";
+import { type BookingResult, type TopUpBooking, toPaidTopUp } from "./booking.js";
 import { PAYMENT_EVENT_DAYS, SIGNATURE_AGE_SECONDS_MAX } from "./limits.js";
-import { priceShare } from "./money.js";
 import type { PaymentProcessor, PaymentReport } from "./processor.js";
 import { readStripeEvent, stripeEvent } from "./stripe-events.js";
 import type { StripeProcessor } from "./stripe-processor.js";
@@ -99,7 +98,7 @@ export class PaymentReports {
     const row = await this.paidTopUp(from, report.payment);
     if (row === null) return { result: "ignored", topUpId: null };
     if (row === "refused") return { result: "refused", topUpId: null };
-    return { result: await this.reverse(row, report), topUpId: row.id };
+    return { result: await this.reverse(from, row, report), topUpId: row.id };
   }
 
   private async pay(row: TopUpModel, report: PaymentReport & { kind: "paid" }): Promise<ReportResult> {
@@ -108,8 +107,8 @@ export class PaymentReports {
     if (report.reference !== null && row.reference !== null && report.reference !== row.reference) return "refused";
     if (report.accountId !== null && report.accountId !== row.accountId) return "refused";
     if (report.customer !== null && (await this.isOfAnother(row, report.customer))) return "refused";
-    const { cents, currency, payment, chargedCents } = report;
-    return this.deps.booking.bookPayment(row.processor, { topUpId: row.id, cents, currency, payment, chargedCents });
+    const { cents, currency, payment, reference, chargedCents } = report;
+    return this.deps.booking.bookPayment(row.processor, { topUpId: row.id, cents, currency, payment, reference, chargedCents });
   }
 
   private async isOfAnother({ accountId, processor }: TopUpModel, customer: string): Promise<boolean> {
@@ -153,17 +152,23 @@ export class PaymentReports {
     return now.paymentReference === payment ? now : "refused";
   }
 
-  private async reverse(row: TopUpModel, report: Exclude<PaymentReport, { kind: "paid" | "unpaid" }>): Promise<ReportResult> {
-    const { booking, onDispute } = this.deps;
-    if (report.kind === "dispute_won") return booking.bookDisputeWon(row.id, report.dispute);
+  private async reverse(from: PaymentProcessor, row: TopUpModel, report: ClaimReport): Promise<ReportResult> {
+    const { booking, onDispute, database } = this.deps;
     if (report.currency !== row.currency) return "refused";
-    const charged = row.chargedCents ?? row.amountCents;
     if (report.kind === "refunded") {
+      const charged = row.chargedCents ?? row.amountCents;
       if (report.chargedCents !== charged) return "refused";
-      return booking.bookRefund(row.id, priceShare(report.refundedCents, charged, row.amountCents), null);
+      return booking.bookClaims(row.id, await from.listRefunds(toPaidTopUp(row)), { lists: true });
     }
-    const result = await booking.bookDispute(row.id, report.dispute, priceShare(report.cents, charged, row.amountCents));
-    if (result === "booked") await onDispute(row);
-    return result;
+    const { claim } = report;
+    if (claim.kind === "dispute" && !claim.isVoid) {
+      const known = { topUpId: row.id, kind: claim.kind, reference: claim.reference };
+      // Before it is booked: a process that is killed in between repeats both.
+      const isKnown = (await database.prisma.topUpClaim.count({ where: known })) > 0;
+      if (!isKnown) await onDispute(row);
+    }
+    return booking.bookClaims(row.id, [claim]);
   }
 }
+
+type ClaimReport = Exclude<PaymentReport, { kind: "paid" | "unpaid" }>;

@@ -1,4 +1,5 @@
 /** The interface of payment processors: the pages on which people pay, the money that goes back, and reports of both. */
+import type { Claim } from "./claims.js";
 import type { Money } from "./money.js";
 
 export interface RequestedCheckout {
@@ -24,9 +25,11 @@ export interface Checkout {
 export interface PaidTopUp {
   readonly topUpId: string;
   /** The processor's id of the checkout, where there is one. */
-  readonly reference: string;
+  readonly reference: string | null;
   /** The processor's id of the payment. */
   readonly payment: string | null;
+  /** With taxes. */
+  readonly chargedCents: bigint;
 }
 
 export interface RequestedCharge {
@@ -61,6 +64,8 @@ export interface KnownPayment {
   readonly accountId: string | null;
   readonly payment: string;
   readonly isPaid: boolean;
+  /** In words for the payer. Null: it is paid, or not decided. */
+  readonly failure: string | null;
   /** With taxes. */
   readonly chargedCents: bigint;
   readonly currency: string;
@@ -83,16 +88,10 @@ export type PaymentReport =
     }
   /** The checkout ended, or the payment failed. */
   | { readonly kind: "unpaid"; readonly topUpId: string; readonly reference: string | null; readonly reason: string | null }
-  /** `refundedCents`: of `chargedCents`, in all. */
-  | {
-      readonly kind: "refunded";
-      readonly payment: string;
-      readonly chargedCents: bigint;
-      readonly refundedCents: bigint;
-      readonly currency: string;
-    }
-  | { readonly kind: "disputed"; readonly payment: string; readonly dispute: string; readonly cents: bigint; readonly currency: string }
-  | { readonly kind: "dispute_won"; readonly payment: string; readonly dispute: string };
+  /** The refunds of a payment changed: the processor lists them. */
+  | { readonly kind: "refunded"; readonly payment: string; readonly chargedCents: bigint; readonly currency: string }
+  /** `claim`: of the charged amount. */
+  | { readonly kind: "claimed"; readonly payment: string; readonly claim: Claim; readonly currency: string };
 
 export interface PaymentProcessor {
   /** As stored with each top-up. */
@@ -104,8 +103,12 @@ export interface PaymentProcessor {
   openCheckout(requested: RequestedCheckout): Promise<Checkout>;
   /** Pays the rest of a payment back. */
   refund(refundId: string, topUp: PaidTopUp): Promise<void>;
+  /** All refunds of a payment, failed ones included. */
+  listRefunds(topUp: PaidTopUp): Promise<readonly Claim[]>;
   /** Charges the saved payment method. */
   charge(requested: RequestedCharge): Promise<ChargeResult>;
+  /** The result of an earlier charge of a top-up. Null: it was never charged. */
+  findCharge(requested: Pick<RequestedCharge, "topUpId" | "accountId">): Promise<ChargeResult | null>;
   /** Null: there is none, or it is of others. */
   findPayment(payment: string): Promise<KnownPayment | null>;
   /** The address of the page on which a person manages payment methods. Rejects with CONFLICT when there is none. */

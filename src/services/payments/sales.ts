@@ -37,8 +37,13 @@ export interface SalesRow {
   readonly disputedCents: bigint;
   readonly disputesWon: number;
   readonly wonCents: bigint;
+  /** Refunds whose money came back. */
+  readonly refundsFailed: number;
+  readonly failedCents: bigint;
   /** Of refunds and disputes: credits that were spent before. */
   readonly writtenOffNanocredits: bigint;
+  /** Of won disputes and failed refunds: credits that were written off, and are paid after all. */
+  readonly reversedNanocredits: bigint;
 }
 
 export class Sales {
@@ -63,13 +68,14 @@ export class Sales {
         count(*) FILTER (WHERE s.kind = 'refund')::int AS refunds, coalesce(sum(s.cents) FILTER (WHERE s.kind = 'refund'), 0)::bigint AS "refundedCents",
         count(*) FILTER (WHERE s.kind = 'dispute')::int AS disputes, coalesce(sum(s.cents) FILTER (WHERE s.kind = 'dispute'), 0)::bigint AS "disputedCents",
         count(*) FILTER (WHERE s.kind = 'dispute_won')::int AS "disputesWon", coalesce(sum(s.cents) FILTER (WHERE s.kind = 'dispute_won'), 0)::bigint AS "wonCents",
-        coalesce(sum(s.lost), 0)::bigint AS "writtenOffNanocredits"
+        count(*) FILTER (WHERE s.kind = 'refund_failed')::int AS "refundsFailed", coalesce(sum(s.cents) FILTER (WHERE s.kind = 'refund_failed'), 0)::bigint AS "failedCents",
+        coalesce(sum(s.lost) FILTER (WHERE s.kind IN ('refund', 'dispute')), 0)::bigint AS "writtenOffNanocredits",
+        coalesce(sum(s.lost) FILTER (WHERE s.kind IN ('refund_failed', 'dispute_won')), 0)::bigint AS "reversedNanocredits"
       FROM (
         SELECT paid_at AS at, processor, currency, 'purchase' AS kind, is_automatic, nanocredits, amount_cents AS cents, 0 AS lost
         FROM top_up WHERE status = 'paid' AND paid_at >= ${from} AND paid_at < ${to}
         UNION ALL
-        SELECT r.created_at, t.processor, t.currency, r.kind::text, t.is_automatic, r.nanocredits, r.amount_cents,
-          CASE r.kind WHEN 'dispute_won' THEN 0 ELSE r.nanocredits - r.moved_nanocredits END
+        SELECT r.created_at, t.processor, t.currency, r.kind::text, t.is_automatic, r.nanocredits, r.amount_cents, r.nanocredits - r.moved_nanocredits
         FROM top_up_reversal r JOIN top_up t ON t.id = r.top_up_id WHERE r.created_at >= ${from} AND r.created_at < ${to}
       ) s
       GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3`;

@@ -3,6 +3,7 @@
  * Which events: docs/spec/top-ups.md#stripe.
  */
 import * as z from "zod";
+import type { Claim } from "./claims.js";
 import type { PaymentReport } from "./processor.js";
 
 const id = z.string().min(1).max(255);
@@ -46,7 +47,8 @@ const intent = z.object({
   last_payment_error: z.object({ message: z.string().nullish() }).nullish(),
 });
 
-const charge = z.object({ payment_intent: reference, amount: cents, amount_refunded: cents, currency });
+const charge = z.object({ payment_intent: reference, amount: cents, currency });
+const refund = z.object({ id, payment_intent: reference, amount: cents, currency, status: z.string().nullish() });
 const dispute = z.object({ id, payment_intent: reference, amount: cents, currency, status: z.string() });
 
 /** Null: an event that says nothing about a top-up of this gateway. Throws a ZodError for an object that is not as Stripe writes it. */
@@ -65,8 +67,16 @@ export function readStripeEvent({ type, account, data: { object } }: StripeEvent
     case "payment_intent.payment_failed":
       return unpaidIntent(intent.parse(object));
     case "charge.refunded": {
-      const { payment_intent: payment, amount, amount_refunded: refundedCents, currency: paidIn } = charge.parse(object);
-      return payment == null ? null : { kind: "refunded", payment, chargedCents: amount, refundedCents, currency: paidIn };
+      const { payment_intent: payment, amount, currency: paidIn } = charge.parse(object);
+      return payment == null ? null : { kind: "refunded", payment, chargedCents: amount, currency: paidIn };
+    }
+    case "refund.created":
+    case "refund.updated":
+    case "refund.failed":
+    case "charge.refund.updated": {
+      const found = refund.parse(object);
+      const { payment_intent: payment, currency: paidIn } = found;
+      return payment == null ? null : { kind: "claimed", payment, claim: toRefundClaim(found), currency: paidIn };
     }
     case "charge.dispute.created":
     case "charge.dispute.funds_withdrawn":
@@ -117,15 +127,19 @@ function unpaidIntent({ metadata: stated, last_payment_error: error }: z.output<
   return { kind: "unpaid", topUpId: stated.top_up_id, reference: null, reason: error?.message ?? "The payment failed." };
 }
 
+/** The bank did not take the money back, or the refund was ended before: Stripe returned it. */
+const VOID_REFUNDS: ReadonlySet<string> = new Set(["failed", "canceled"]);
+
+export function toRefundClaim({ id: number, amount, status }: { id: string; amount: bigint; status?: string | null | undefined }): Claim {
+  return { kind: "refund", reference: number, cents: amount, isVoid: VOID_REFUNDS.has(status ?? "") };
+}
+
 function readDispute(type: string, found: z.output<typeof dispute>): PaymentReport | null {
   const { id: number, payment_intent: payment, amount, currency: paidIn, status } = found;
   if (payment == null) return null;
-  const won = { kind: "dispute_won", payment, dispute: number } as const;
-  const taken = { kind: "disputed", payment, dispute: number, cents: amount, currency: paidIn } as const;
-  if (type === "charge.dispute.funds_reinstated") return won;
-  if (type === "charge.dispute.funds_withdrawn") return taken;
-  // An inquiry: no money has moved.
-  if (status.startsWith("warning_")) return null;
-  if (status === "won") return won;
-  return taken;
+  const isReturned = type === "charge.dispute.funds_reinstated";
+  // An inquiry, or a dispute that was prevented: no money has moved.
+  if (!isReturned && type !== "charge.dispute.funds_withdrawn" && (status.startsWith("warning_") || status === "prevented")) return null;
+  const isVoid = isReturned || (status === "won" && type !== "charge.dispute.funds_withdrawn");
+  return { kind: "claimed", payment, claim: { kind: "dispute", reference: number, cents: amount, isVoid }, currency: paidIn };
 }

@@ -6,7 +6,8 @@ import type Stripe from "stripe";
 import { conflict, upstreamFailed } from "../../errors.js";
 import type { StripeSettings } from "../../lib/settings.js";
 import type { Database } from "../../store/database.js";
-import { PROCESSOR_RETRIES, PROCESSOR_TIMEOUT_MS, STRIPE_PROCESSOR } from "./limits.js";
+import type { Claim } from "./claims.js";
+import { PROCESSOR_RETRIES, PROCESSOR_TIMEOUT_MS, REFUNDS_MAX, STRIPE_PROCESSOR } from "./limits.js";
 import type {
   ChargeResult,
   Checkout,
@@ -17,6 +18,7 @@ import type {
   RequestedCharge,
   RequestedCheckout,
 } from "./processor.js";
+import { toRefundClaim } from "./stripe-events.js";
 
 export interface StripeProcessorDependencies {
   readonly database: Pick<Database, "prisma">;
@@ -46,7 +48,7 @@ export class StripeProcessor implements PaymentProcessor {
         if (!isMissing(error, "customer")) throw error;
         // It was deleted at Stripe.
         await this.deps.database.prisma.paymentCustomer.deleteMany({ where: { accountId, processor: this.name } });
-        return open(await this.customerOf(stripe, accountId, `-${topUpId}`), 1);
+        return open(await this.customerOf(stripe, accountId), 1);
       });
       if (!session.url) throw upstreamFailed("The payment processor opened a checkout without a page. Try again.");
       return { reference: session.id, url: session.url };
@@ -99,6 +101,26 @@ export class StripeProcessor implements PaymentProcessor {
     });
   }
 
+  listRefunds({ payment }: PaidTopUp): Promise<readonly Claim[]> {
+    if (payment === null) return Promise.resolve([]);
+    return this.call(async (stripe) => {
+      const claims: Claim[] = [];
+      // A payment has few.
+      for await (const { id, amount, status } of stripe.refunds.list({ payment_intent: payment, limit: 100 })) {
+        claims.push(toRefundClaim({ id, amount: BigInt(amount), status }));
+        if (claims.length === REFUNDS_MAX) break;
+      }
+      return claims;
+    });
+  }
+
+  findCharge({ topUpId, accountId }: Pick<RequestedCharge, "topUpId" | "accountId">): Promise<ChargeResult | null> {
+    return this.call(async (stripe) => {
+      const customer = await this.knownCustomerOf(accountId);
+      return customer === null ? null : findIntent(stripe, customer, topUpId);
+    });
+  }
+
   charge({ topUpId, accountId, price, credits }: RequestedCharge): Promise<ChargeResult> {
     return this.call(async (stripe): Promise<ChargeResult> => {
       const customer = await this.customerOf(stripe, accountId);
@@ -118,9 +140,7 @@ export class StripeProcessor implements PaymentProcessor {
         if (isOfType(error, "StripeCardError")) return { outcome: "failed", reason: reasonOf(error) };
         if (!isOfType(error, "StripeIdempotencyError")) throw error;
         // Charged before, with another payment method.
-        const { data } = await stripe.paymentIntents.list({ customer, limit: 100 });
-        const earlier = data.find(({ metadata }) => metadata.top_up_id === topUpId);
-        return earlier ? toChargeResult(earlier) : { outcome: "failed", reason: "The payment failed." };
+        return (await findIntent(stripe, customer, topUpId)) ?? { outcome: "failed", reason: "The payment failed." };
       }
     });
   }
@@ -128,10 +148,13 @@ export class StripeProcessor implements PaymentProcessor {
   findPayment(payment: string): Promise<KnownPayment | null> {
     return this.call(async (stripe) => {
       try {
-        const { metadata, status, amount_received, currency } = await stripe.paymentIntents.retrieve(payment);
+        const intent = await stripe.paymentIntents.retrieve(payment);
+        const { metadata, status, amount_received, currency } = intent;
         if (metadata.top_up_id === undefined) return null;
         const { top_up_id: topUpId, account_id: accountId = null } = metadata;
-        return { topUpId, accountId, payment, isPaid: status === "succeeded", chargedCents: BigInt(amount_received), currency };
+        const result = toChargeResult(intent);
+        const failure = result.outcome === "failed" ? result.reason : null;
+        return { topUpId, accountId, payment, isPaid: status === "succeeded", failure, chargedCents: BigInt(amount_received), currency };
       } catch (error) {
         if (isMissing(error)) return null;
         throw error;
@@ -183,19 +206,17 @@ export class StripeProcessor implements PaymentProcessor {
     return known?.reference ?? null;
   }
 
-  private async customerOf(stripe: Stripe, accountId: string, keyEnding = ""): Promise<string> {
+  private async customerOf(stripe: Stripe, accountId: string): Promise<string> {
     const known = await this.knownCustomerOf(accountId);
     if (known !== null) return known;
     const { prisma } = this.deps.database;
     const account = await prisma.account.findUniqueOrThrow({ where: { id: accountId }, select: { email: true, name: true, handle: true } });
-    const customer = await stripe.customers.create(
-      {
-        metadata: { account_id: accountId },
-        name: account.name ?? account.handle,
-        ...(account.email !== null && { email: account.email }),
-      },
-      { idempotencyKey: `customer-${accountId}${keyEnding}` },
-    );
+    // Without a key of the account: Stripe repeats a failure to all requests of the same key for a day. One of two customers stays unused.
+    const customer = await stripe.customers.create({
+      metadata: { account_id: accountId },
+      name: account.name ?? account.handle,
+      ...(account.email !== null && { email: account.email }),
+    });
     const data = { accountId, processor: this.name, reference: customer.id };
     await prisma.paymentCustomer.createMany({ data, skipDuplicates: true });
     return (await this.knownCustomerOf(accountId)) ?? customer.id;
@@ -241,6 +262,12 @@ async function methodOf(stripe: Stripe, customer: string): Promise<string | null
   const chosen = found.invoice_settings.default_payment_method;
   if (chosen) return typeof chosen === "string" ? chosen : chosen.id;
   return (await stripe.customers.listPaymentMethods(customer, { limit: 1 })).data[0]?.id ?? null;
+}
+
+async function findIntent(stripe: Stripe, customer: string, topUpId: string): Promise<ChargeResult | null> {
+  const { data } = await stripe.paymentIntents.list({ customer, limit: 100 });
+  const found = data.find(({ metadata }) => metadata.top_up_id === topUpId);
+  return found ? toChargeResult(found) : null;
 }
 
 function toChargeResult({ id: payment, status, amount_received: received, last_payment_error: error }: Stripe.PaymentIntent): ChargeResult {

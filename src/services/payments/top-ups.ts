@@ -15,8 +15,9 @@ import { mapEvents, queueOf } from "../accounts/live.js";
 import { recordAct } from "../audit/audit-log.js";
 import { positiveCredits } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
-import type { ReportedPayment, TopUpBooking } from "./booking.js";
-import { CHECKOUT_SECONDS, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX } from "./limits.js";
+import { type ReportedPayment, type TopUpBooking, toPaidTopUp } from "./booking.js";
+import { ALL_REFUNDS } from "./claims.js";
+import { CHECKOUT_SECONDS, DEVELOPMENT_PROCESSOR, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX } from "./limits.js";
 import { isInCents, priceOf } from "./money.js";
 import type { PaymentProcessor } from "./processor.js";
 
@@ -155,17 +156,23 @@ export class TopUps {
     const { database, processor, booking } = this.deps;
     const row = await database.prisma.topUp.findUnique({ where: { id: topUpId } });
     if (!row) throw notFound("top-up");
-    if (row.status !== "paid" || row.reference === null) throw conflict("This top-up is not paid: there is nothing to pay back.");
+    if (row.status !== "paid") throw conflict("This top-up is not paid: there is nothing to pay back.");
     if (row.disputedCents > 0n) throw conflict("This top-up is disputed: the processor decides whether it is paid back.");
     if (row.refundedCents >= row.amountCents) throw conflict("This top-up was paid back before.");
     if (processor?.name !== row.processor)
       throw conflict(`This top-up was paid at ${row.processor}, which is not configured any more: pay it back there.`);
-    const { amountCents, refundedCents, reference, paymentReference: payment } = row;
-    await processor.refund(`${topUpId}-${refundedCents}`, { topUpId, reference, payment });
-    await booking.bookRefund(topUpId, amountCents, reason, (transaction, credits) =>
-      recordAct(transaction, ctx, { act: "refund_top_up", accountId: row.accountId, objectId: topUpId, after: { credits }, reason }),
-    );
-    return database.prisma.topUp.findUniqueOrThrow({ where: { id: topUpId } });
+    const paid = toPaidTopUp(row);
+    // By the refunds so far, which no repetition changes: a failed one is no reason to refuse another.
+    await processor.refund(`${topUpId}-${await booking.countRefunds(topUpId)}`, paid);
+    await booking.bookClaims(topUpId, await processor.listRefunds(paid), {
+      ...{ note: reason, lists: processor.name !== DEVELOPMENT_PROCESSOR },
+      record: (transaction, credits) =>
+        recordAct(transaction, ctx, { act: "refund_top_up", accountId: row.accountId, objectId: topUpId, after: { credits }, reason }),
+    });
+    const now = await database.prisma.topUp.findUniqueOrThrow({ where: { id: topUpId } });
+    if (now.refundedCents === row.refundedCents)
+      throw conflict("The payer's bank did not take the money back: the processor has it again. Pay it back in another way.");
+    return now;
   }
 
   /** As TopUpBooking's. False: it is refused. */
@@ -178,9 +185,9 @@ export class TopUps {
     return this.deps.booking.cancel(processor, topUpId);
   }
 
-  /** As TopUpBooking's. */
+  /** Books that `cents` of what was charged are paid back in all. */
   async bookRefund(topUpId: string, cents: bigint, note: string | null): Promise<void> {
-    await this.deps.booking.bookRefund(topUpId, cents, note);
+    await this.deps.booking.bookClaims(topUpId, [{ kind: "refund", reference: ALL_REFUNDS, cents, isVoid: false }], { note });
   }
 }
 
