@@ -185,7 +185,7 @@ export class TopUps {
     return this.deps.booking.cancel(processor, topUpId);
   }
 
-  /** Books that `cents` of what was charged are paid back in all. */
+  /** Books that `cents` of the charged amount are paid back in all. */
   async bookRefund(topUpId: string, cents: bigint, note: string | null): Promise<void> {
     await this.deps.booking.bookClaims(topUpId, [{ kind: "refund", reference: ALL_REFUNDS, cents, isVoid: false }], { note });
   }
