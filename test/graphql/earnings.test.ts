@@ -16,6 +16,7 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunk, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
+import { imagesObject, picture } from "../support/pictures.js";
 import { buyCredits } from "../support/top-ups.js";
 import { json, sse } from "../support/upstream-replies.js";
 import { codes, execute, ok, subscribeSse } from "./client.js";
@@ -124,6 +125,37 @@ describe("a community model", () => {
     expect(BigInt(rows[0].cost_nanocredits)).toBeGreaterThan(1_000_000n);
     expect(Number(pending)).toBeGreaterThan(0);
     expect(Number(pending)).toBeLessThan(0.0001);
+  });
+
+  it("earns of the counted amounts of pictures when its upstream reports more tokens", async () => {
+    const [owner, payer] = [await createMember(app, { credits: 0 }), await createPayer("5")];
+    const url = `http://127.0.0.1:${app.upstream.port}/v9`;
+    const fields = {
+      visibility: "public",
+      modality: "image",
+      api: null,
+      imagePricing: "tokens",
+      completionImagePrice: 1_000_000_000n,
+      url,
+    } as const;
+    const { modelId: model } = await registerModel(app, owner, fields);
+    const body = imagesObject([await picture()]);
+    const earn = async (usage: object | null) => {
+      app.upstream.replyAlways(json({ ...body, ...(usage && { usage }) }));
+      const before = Number((await earningsOf(owner)).pending);
+      const answer = await createClient(app.baseUrl, payer.key).post("/v1/images/generations", {
+        model,
+        prompt: "A heron",
+        size: "1024x1024",
+      });
+      expect(answer.status, answer.text).toBe(200);
+      return { cost: Number(answer.headers.get("x-cost")), earned: Number((await earningsOf(owner)).pending) - before };
+    };
+    const counted = await earn(null);
+    const inflated = await earn({ input_tokens: 3, output_tokens: 4_000, total_tokens: 4_003 });
+    expect(counted.earned).toBeCloseTo(counted.cost * 0.75, 9);
+    expect(inflated.cost).toBeGreaterThanOrEqual(counted.cost);
+    expect(inflated.earned).toBeCloseTo(counted.earned, 9);
   });
 
   it("loses shares of credits that are refunded after they were spent", async () => {

@@ -172,16 +172,16 @@ export function meterImages(
   usage: UsageQuantities | null,
   isReportJudged: boolean,
 ): Metered {
+  // With a price per image no tokens are charged, so the usage row has none.
+  const counted = () => (model.imagePricing === "tokens" ? estimateImages(request, count) : { ...NO_USAGE, imageRequests: count });
   // Zeros are no report of an image.
   const isBelieved = !isReportJudged || model.imagePricing !== "tokens" || (usage !== null && outputTokensOf(usage) > 0);
   if (usage !== null && isBelieved) {
     const bound = isReportJudged && model.imagePricing === "tokens" ? boundImages(request, count, usage) : usage;
     const reported = judged(usage, bound);
-    return { ...reported, quantities: { ...reported.quantities, imageRequests: count } };
+    return { ...reported, quantities: { ...reported.quantities, imageRequests: count }, counted };
   }
-  // With a price per image no tokens are charged, so the usage row has none.
-  const counted = model.imagePricing === "tokens" ? estimateImages(request, count) : { ...NO_USAGE, imageRequests: count };
-  return { quantities: counted, source: "estimated" };
+  return { quantities: counted(), source: "estimated" };
 }
 
 function boundImages(request: ImageRequest, count: number, usage: ReportedUsage): ReportedUsage {

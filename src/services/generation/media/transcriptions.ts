@@ -196,7 +196,7 @@ function requestedTimes(format: TranscriptFormat, granularities: readonly ("segm
 function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number): Metered {
   const mostMs = measuredMs + MORE_HEARD_MS_MAX;
   if (heardMs === null || heardMs <= mostMs) return { quantities: lasting(measuredMs), source: "estimated" };
-  return { quantities: lasting(mostMs), source: "bounded", reported: lasting(heardMs) };
+  return { quantities: lasting(mostMs), source: "bounded", reported: lasting(heardMs), counted: () => lasting(measuredMs) };
 }
 
 // Transcripts in each `response_format`.
