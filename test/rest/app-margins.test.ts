@@ -65,6 +65,11 @@ async function grantTo({ appKey }: Publisher, person: Person) {
   return { page: page.text, key };
 }
 
+async function startDevice({ appKey }: Publisher) {
+  const answer = await createClient(app.baseUrl, null).post("/api/device/code", { client_id: appKey });
+  return answer.json<{ device_code: string; user_code: string }>();
+}
+
 async function createModel(owner: Member): Promise<string> {
   const url = `http://127.0.0.1:${app.upstream.port}/v1/chat/completions`;
   return (await registerModel(app, owner, { visibility: "public", upstreamModel: "theirs", url, ...PRICES })).modelId;
@@ -125,6 +130,50 @@ describe("an app with a margin", () => {
     app.upstream.answer.usage = wireUsage(1, 1);
     const answer = await createClient(app.baseUrl, key).post("/v1/chat/completions", { model: "acme/dear", max_tokens: 1, ...BODY });
     expect(answer.headers.get("x-app-margin")).toBe("0.05");
+  });
+
+  it("takes none once its app key is revoked", async () => {
+    const publisher = await createPublisher(20);
+    const { key } = await grantTo(publisher, await createBuyer(500n));
+    app.upstream.replyAlways(null);
+    app.upstream.answer.usage = wireUsage(1, 1);
+    const call = async () => {
+      const answer = await createClient(app.baseUrl, key).post("/v1/chat/completions", { model: "acme/dear", max_tokens: 1, ...BODY });
+      return [answer.status, answer.headers.get("x-cost"), answer.headers.get("x-app-margin")];
+    };
+    expect(await call()).toEqual([200, "1.2", "0.2"]);
+    expect((await createClient(app.baseUrl, publisher.key).request("DELETE", `/account/keys/${publisher.appId}`)).status).toBe(200);
+    expect(await call()).toEqual([200, "1", null]);
+    expect(await earningsOf(publisher)).toMatchObject({ pending: "0.2" });
+  });
+
+  it("shows it on the device page, and charges the margin that was shown", async () => {
+    const publisher = await createPublisher(15);
+    const person = await createBuyer(500n);
+    const device = await startDevice(publisher);
+    // It counts for devices that begin afterwards.
+    ok(await execute({ ...app, key: publisher.key }, SetAppMarginDocument, { input: { appId: publisher.appId, marginPercent: 20 } }));
+    const { cookie } = person;
+    const page = await openPage(app.baseUrl, `/device?user_code=${device.user_code}`, { cookie });
+    const shown = await submitForm(app.baseUrl, formTo(page, "/device"), { cookie });
+    expect(shown.text).toContain("The app adds 15% to the price of each request");
+    const done = await submitForm(app.baseUrl, formTo(shown, "/device/decision"), { cookie, button: ["decision", "approve"] });
+    expect(done.text).toMatch(/App margin\s*15% on top of prices/);
+    const { access_token: key } = (
+      await createClient(app.baseUrl, null).post("/api/device/token", {
+        grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+        device_code: device.device_code,
+      })
+    ).json<{ access_token: string }>();
+    app.upstream.replyAlways(null);
+    app.upstream.answer.usage = wireUsage(1, 1);
+    const answer = await createClient(app.baseUrl, key).post("/v1/chat/completions", { model: "acme/dear", max_tokens: 1, ...BODY });
+    expect([answer.headers.get("x-cost"), answer.headers.get("x-app-margin")]).toEqual(["1.15", "0.15"]);
+    expect(await earningsOf(publisher)).toMatchObject({ pending: "0.15", daily: [{ kind: "APP", source: publisher.appId, requests: 1 }] });
+    const again = await openPage(app.baseUrl, `/device?user_code=${(await startDevice(publisher)).user_code}`, { cookie });
+    expect((await submitForm(app.baseUrl, formTo(again, "/device"), { cookie })).text).toContain(
+      "The app adds 20% to the price of each request",
+    );
   });
 
   it("may not exceed the operator's bound, nor be of another account's app or of a secret key", async () => {

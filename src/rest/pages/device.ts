@@ -96,10 +96,11 @@ function outcomeOf({ status, app }: DeviceAuthorization): [title: string, text: 
 
 function grantedOf({ granted }: DeviceAuthorization): Html | "" {
   if (granted === null) return "";
-  const { creditBudget, expiresInDays, models, permissions } = granted;
+  const { creditBudget, expiresInDays, models, permissions, marginPercent } = granted;
   return html`<dl>
 <dt>Budget</dt><dd>${credits(creditBudget)}</dd>
 <dt>Expires</dt><dd>after ${days(expiresInDays)}</dd>
+${marginPercent === 0 ? "" : html`<dt>App margin</dt><dd>${marginPercent}% on top of prices</dd>`}
 <dt>Models</dt><dd>${models === null ? "all models" : models.join(", ")}</dd>
 <dt>Permissions</dt><dd>${permissions.length === 0 ? "None" : permissions.map((name) => html`<div>${PERMISSION_WORDS[name]}</div>`)}</dd>
 </dl>`;

@@ -76,7 +76,13 @@ export class ApiKeyCache {
     private readonly marginPercentMax = 0,
     private readonly limits: Pick<LimitFinder, "of"> | null = null,
   ) {
-    events.listen("api-key-changed", ({ apiKeyId }) => this.cache.drop(apiKeyId));
+    events.listen("api-key-changed", ({ apiKeyId, change }) => {
+      this.cache.drop(apiKeyId);
+      // Keys that were granted to it pay no margin any more.
+      if (change === "revoked" && marginPercentMax > 0) {
+        this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.kind === "good" && entry.caller.app?.id === apiKeyId);
+      }
+    });
     const dropAccount = ({ accountId }: { readonly accountId: string }) =>
       this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.kind === "good" && entry.caller.accountId === accountId);
     events.listen("vendor-keys-changed", dropAccount);
@@ -115,12 +121,13 @@ export class ApiKeyCache {
     return this.cache.lookUp(id, () => this.load({ id })).then((entry) => this.admit(entry));
   }
 
-  /** The app that takes a margin: of the key, else of the nearest key above it. None takes one from its own owner. */
+  /** The app that takes a margin: of the key, else of the nearest key above it. None takes one from its own owner, or after it was revoked. */
   private async appOf(key: KeyRow, ancestors: readonly KeyRow[]): Promise<EarningApp | undefined> {
     const granted = [key, ...ancestors.toReversed()].find(({ appKeyId, marginPercent }) => appKeyId !== null && marginPercent > 0);
     const marginPercent = Math.min(granted?.marginPercent ?? 0, this.marginPercentMax);
     if (!granted?.appKeyId || marginPercent === 0) return undefined;
-    const app = await this.database.prisma.apiKey.findUnique({ where: { id: granted.appKeyId }, select: { id: true, accountId: true } });
+    const where = { id: granted.appKeyId, revokedAt: null };
+    const app = await this.database.prisma.apiKey.findUnique({ where, select: { id: true, accountId: true } });
     return app && app.accountId !== key.accountId ? { ...app, marginPercent } : undefined;
   }
 
