@@ -313,6 +313,8 @@ export interface Ledger {
   sellOnInvoice(sale: Grant, within: TransactionQueries): Promise<boolean>;
   /** Books the money for credits sold on an invoice. Returns the amount; null: the account owes less. */
   bookPayment(payment: AccountBooking, within: TransactionQueries): Promise<bigint | null>;
+  /** Books a fee of a payment processor; below 0, one that came back. False when it existed. */
+  bookFee(fee: AccountBooking, within: TransactionQueries): Promise<boolean>;
   /** Takes the rest of a due grant, at most the part that is not held. Returns the amount. */
   expire(id: string, grantId: string): Promise<bigint>;
   /** Adds earnings of days before this one (`YYYY-MM-DD`) to the account's earned credits. Returns their sum. */

@@ -167,6 +167,8 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       const booked = await ask<string | bigint | null>(call, values, within);
       return booked === null ? null : BigInt(booked);
     },
+    bookFee: ({ id, accountId, amount, note }, within) =>
+      ask<boolean>("credit_book_fee($1::uuid, $2::uuid, $3::bigint, $4::text)", [id, accountId, amount.toString(), note], within),
     expire: async (id, grantId) => BigInt(await ask<string>("credit_expire($1::uuid, $2::uuid)", [id, grantId])),
     mature: async (accountId, before) => BigInt(await ask<string>("credit_mature($1::uuid, $2::date)", [accountId, before])),
     convertEarnings: (use, within) => useEarnings(use, "conversion", within),

@@ -36,6 +36,10 @@ export interface FakeStripe {
   pay(sessionId: string, overrides?: Record<string, unknown>): StripeObject;
   /** Pays a part of a payment back, as a person does at Stripe. Returns the refund. */
   refund(intentId: string, amount: number, status?: string): StripeObject;
+  /** A dispute of a payment, of which no money has moved yet. */
+  dispute(intentId: string, amount: number): StripeObject;
+  /** Fees are known some time after a payment. */
+  areFeesKnown: boolean;
   /** An event about an object as it now is. */
   event(type: string, object: unknown, more?: Record<string, unknown>): { readonly id: string; readonly body: string };
   /** The Stripe-Signature header. */
@@ -191,16 +195,27 @@ export async function startFakeStripe(): Promise<FakeStripe> {
         const found = objects.get(id);
         if (!found)
           return [404, { error: { type: "invalid_request_error", code: "resource_missing", param: "id", message: `No such ${kind}` } }];
-        if (rest !== "payment_methods") return [200, found];
+        if (rest !== "payment_methods") return [200, expand(found, fields)];
         return [200, { object: "list", data: methods.get(id)?.map((each) => ({ id: each })) ?? [], has_more: false, url: "" }];
       }
     }
+  }
+
+  /** Of payments, whose charge has a movement of the account once it is known. */
+  function expand(found: StripeObject, fields: Fields): StripeObject {
+    if (fields["expand.0"] !== "latest_charge.balance_transaction") return found;
+    const charge = fake.objects.get(String(found.latest_charge));
+    return { ...found, latest_charge: { ...charge, balance_transaction: fake.areFeesKnown ? charge?.balance_transaction : null } };
   }
 
   const methods = new Map<string, string[]>();
   function makeIntent(amount: number, currency: string, customer: string | null, metadata: Fields): StripeObject {
     const intent = make("pi", "payment_intent", { amount, amount_received: amount, currency, customer, status: "succeeded", metadata });
     const charge = make("ch", "charge", { payment_intent: intent.id, amount, amount_refunded: 0, currency, metadata });
+    const fee = Math.round(amount * 0.029) + 30;
+    Object.assign(charge, {
+      balance_transaction: make("txn", "balance_transaction", { amount, fee, net: amount - fee, currency, type: "charge" }),
+    });
     return Object.assign(intent, { latest_charge: charge.id });
   }
 
@@ -213,6 +228,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     objects: new Map(),
     decline: null,
     isPending: false,
+    areFeesKnown: true,
     isAway: false,
     lostAnswers: 0,
     pay: (sessionId, overrides = {}) => {
@@ -239,6 +255,11 @@ export async function startFakeStripe(): Promise<FakeStripe> {
       if (!charge) throw new Error(`no payment ${intentId}`);
       if (status !== "failed") Object.assign(charge, { amount_refunded: Number(charge.amount_refunded) + amount });
       return make("re", "refund", { amount, payment_intent: intentId, charge: charge.id, currency: charge.currency, status, metadata: {} });
+    },
+    dispute: (intentId, amount) => {
+      const intent = fake.objects.get(intentId);
+      const payment = { payment_intent: intentId, charge: intent?.latest_charge, currency: intent?.currency };
+      return make("dp", "dispute", { ...payment, amount, status: "needs_response", balance_transactions: [] });
     },
     event: (type, object, more = {}) => {
       const id = `evt_${randomBytes(10).toString("hex")}`;

@@ -41,6 +41,7 @@ export function steer(real: Ledger): SteeredLedger {
     forfeitOfDeleted: (id, accountId, within) => real.forfeitOfDeleted(id, accountId, within),
     sellOnInvoice: (sale, within) => real.sellOnInvoice(sale, within),
     bookPayment: (payment, within) => real.bookPayment(payment, within),
+    bookFee: (fee, within) => real.bookFee(fee, within),
     expire: (id, grantId) => real.expire(id, grantId),
     mature: (accountId, before) => real.mature(accountId, before),
     convertEarnings: (use, within) => real.convertEarnings(use, within),

@@ -267,14 +267,14 @@ interface LedgerTransaction {
   readonly entries: readonly { readonly book: string; readonly amount: string }[];
 }
 
-/** Entries other than charges, which are with their usage. */
+/** Entries other than charges, which are with their usage, and the operator's fees. */
 async function readLedger({ prisma }: Database, accountId: string, { first, after }: PageRequest): Promise<readonly Exported[]> {
   const start = after ?? { timestamp: new Date("9999-12-31T23:59:59.999Z"), id: "ffffffff-ffff-ffff-ffff-ffffffffffff" };
   const transactions = await prisma.$queryRaw<LedgerTransaction[]>`
     SELECT l.transaction_id AS id, l.kind, max(l.note) AS note, l.created_at AS "createdAt",
       json_agg(json_build_object('book', l.book, 'amount', l.amount_nanocredits::text) ORDER BY l.line) AS entries
     FROM ledger_entry l
-    WHERE l.account_id = ${accountId}::uuid AND l.kind <> 'charge' AND (l.created_at, l.transaction_id) < (${start.timestamp}, ${start.id}::uuid)
+    WHERE l.account_id = ${accountId}::uuid AND l.kind NOT IN ('charge', 'fee') AND (l.created_at, l.transaction_id) < (${start.timestamp}, ${start.id}::uuid)
     GROUP BY l.created_at, l.transaction_id, l.kind ORDER BY l.created_at DESC, l.transaction_id DESC LIMIT ${first + 1}`;
   return transactions.map(({ entries, ...transaction }) =>
     created({ ...transaction, entries: entries.map(({ book, amount }) => ({ book, amount: formatNanocredits(BigInt(amount)) })) }),

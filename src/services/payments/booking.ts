@@ -12,7 +12,8 @@ import type { TopUpModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import type { Leases } from "../credits/leases.js";
 import { ALL_REFUNDS, after, type Claim, type ClaimedCents, type ClaimStep, stepsTo } from "./claims.js";
-import { CLAIM_ID_CHARS_MAX, CREDITS_WEBHOOK, DEVELOPMENT_PROCESSOR } from "./limits.js";
+import { expectFee } from "./fees.js";
+import { CLAIM_ID_CHARS_MAX, CREDITS_WEBHOOK, DEVELOPMENT_PROCESSOR, STRIPE_PROCESSOR } from "./limits.js";
 import type { PaidTopUp } from "./processor.js";
 
 /** unchanged: it was booked before. refused: it contradicts the top-up. */
@@ -68,12 +69,14 @@ export class TopUpBooking {
         if (payment === null || payment === row.paymentReference) return "unchanged";
         if (row.paymentReference !== null) return "refused";
         await transaction.topUp.update({ where: { id: topUpId }, data: { paymentReference: payment } });
+        await this.expectFee(transaction, row, "payment", payment, row.chargedCents ?? cents);
         return "unchanged";
       }
       const receiptNumber = processor === DEVELOPMENT_PROCESSOR ? await nextReceiptNumber(transaction) : null;
       const references = { paymentReference: payment, reference: row.reference ?? reference };
       const paid = { paidAt: clock.now(), failure: null, chargedCents: chargedCents ?? null, receiptNumber, ...references };
       await transaction.topUp.update({ where: { id: topUpId }, data: { status: "paid", ...paid } });
+      if (payment !== null) await this.expectFee(transaction, row, "payment", payment, chargedCents ?? cents);
       await concludeAttempt(transaction, accountId, topUpId);
       await ledger.purchase({ id: topUpId, accountId, bucket: bucketOf(processor), amount: nanocredits, note: null }, transaction);
       await ledger.forfeitOfDeleted(createId(), accountId, transaction);
@@ -103,7 +106,10 @@ export class TopUpBooking {
   async bookClaims(topUpId: string, claims: readonly Claim[], { note = null, lists = false, record }: ClaimOptions = {}) {
     if (claims.some(({ reference, cents }) => reference.length > CLAIM_ID_CHARS_MAX || cents <= 0n)) return "refused";
     return this.reverse(topUpId, async (transaction, row) => {
-      for (const { kind, reference, cents, isVoid } of claims) await noteClaim(transaction, { topUpId, kind, reference, cents, isVoid });
+      for (const { kind, reference, cents, isVoid } of claims) {
+        await noteClaim(transaction, { topUpId, kind, reference, cents, isVoid });
+        if (kind === "dispute") await this.expectFee(transaction, row, kind, reference, cents);
+      }
       if (lists) {
         const where = { topUpId, kind: "refund", reference: ALL_REFUNDS } as const;
         await transaction.topUpClaim.updateMany({ where, data: { isVoid: true } });
@@ -124,6 +130,17 @@ export class TopUpBooking {
       await record?.(transaction, formatNanocredits(change < 0n ? 0n : change));
       return true;
     });
+  }
+
+  private async expectFee(
+    transaction: Transaction,
+    { id: topUpId, processor }: TopUpModel,
+    kind: "payment" | "dispute",
+    reference: string,
+    cents: bigint,
+  ): Promise<void> {
+    if (processor !== STRIPE_PROCESSOR) return;
+    await expectFee(transaction, { processor, reference, kind, topUpId, cents }, this.deps.clock.now());
   }
 
   /** Refunds of a top-up that are known, failed ones included. */

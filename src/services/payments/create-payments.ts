@@ -16,6 +16,7 @@ import { Billing } from "./billing.js";
 import { TopUpBooking } from "./booking.js";
 import { CreditWebhooks } from "./credit-webhooks.js";
 import { checkoutLink, DevelopmentCheckout } from "./development-checkout.js";
+import { Fees } from "./fees.js";
 import { PaymentReports } from "./payment-reports.js";
 import { Sales } from "./sales.js";
 import { StripeProcessor } from "./stripe-processor.js";
@@ -54,6 +55,7 @@ export function createPayments(
   const processor = payments === "stripe" ? stripe : payments === "development" ? developmentCheckout : null;
   const creditsUrl = (ctx: RequestContext | null) => atHostOf(ctx, `${authUrl()}/dashboard/credits`);
   const autoTopUps = new AutoTopUps({ database, booking, events, clock, log, processor, sales });
+  const fees = new Fees({ database, ledger, clock, log, processors: stripe === null ? [] : [stripe] });
   const onDispute = async ({ id, accountId }: { readonly id: string; readonly accountId: string }) => {
     if (!sales.suspendsOnDispute) return;
     if (await accountSuspensions.suspendByRule(accountId, `The payment of top-up ${id} is disputed.`))
@@ -70,7 +72,16 @@ export function createPayments(
       ...{ database, booking, stripe, clock, log, onDispute },
       onUnpaid: (topUpId, reason) => autoTopUps.fail(topUpId, reason),
     }),
-    paymentWork: autoTopUps,
+    fees,
+    paymentWork: {
+      start: () => {
+        autoTopUps.start();
+        fees.start();
+      },
+      close: async () => {
+        await Promise.all([autoTopUps.close(), fees.close()]);
+      },
+    },
   };
 }
 

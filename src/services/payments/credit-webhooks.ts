@@ -15,8 +15,7 @@ import { creditsAmount } from "../credits/credits-amount.js";
 import { parseInput, storableText } from "../requests/input.js";
 import { type BookingResult, bookingId, type TopUpBooking } from "./booking.js";
 import { CREDITS_WEBHOOK, CREDITS_WEBHOOK_ID, SIGNATURE_AGE_SECONDS_MAX } from "./limits.js";
-
-const NANOCREDITS_PER_CENT = 10n ** 7n;
+import { NANOCREDITS_PER_CENT } from "./money.js";
 
 /** Amounts with many decimals are exact as texts alone. */
 const decimalText = z

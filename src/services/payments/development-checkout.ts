@@ -41,6 +41,7 @@ export class DevelopmentCheckout implements PaymentProcessor {
   readonly name = DEVELOPMENT_PROCESSOR;
   readonly hasPortal = false;
   readonly canCharge = true;
+  readonly findFees = null;
 
   constructor(private readonly deps: DevelopmentCheckoutDependencies) {}
 

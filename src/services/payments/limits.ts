@@ -37,5 +37,11 @@ export const PENDING_CHARGE_SECONDS = 3_600;
 export const UNANSWERED_CHARGE_SECONDS_MAX = 23 * 3_600;
 /** Unspecified: seconds between a failed payment and the next attempt. After the last one it is given up. */
 export const FAILED_CHARGE_SECONDS = [3_600, 6 * 3_600, 24 * 3_600] as const;
+/** Unspecified: seconds until a fee is asked for. The time doubles up to the greatest, which makes about a week of attempts. */
+export const FIRST_FEE_SECONDS = 15;
+export const FEE_SECONDS_MAX = 12 * 3_600;
+export const FEE_ATTEMPTS_MAX = 26;
+export const FEE_SWEEP_MS = 15_000;
+export const FEES_AT_ONCE_MAX = 50;
 /** Unspecified: credits, thresholds and monthly limits of automatic top-ups. */
 export const AUTO_TOP_UP_CREDITS_MAX = 1_000_000;

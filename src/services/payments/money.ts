@@ -7,7 +7,7 @@ export interface Money {
   readonly currency: string;
 }
 
-const NANOCREDITS_PER_CENT = 10n ** 7n;
+export const NANOCREDITS_PER_CENT = 10n ** 7n;
 
 /** Whether the credits have a price. */
 export function isInCents(nanocredits: bigint): boolean {

@@ -95,6 +95,12 @@ export class PaymentReports {
       const result = report.kind === "paid" ? await this.pay(row, report) : await this.end(row, report);
       return { result, topUpId: row.id };
     }
+    if (report.kind === "fee") {
+      const { name: processor } = from;
+      const where = { processor, reference: report.payment, nextAt: { not: null } };
+      await this.deps.database.prisma.paymentFee.updateMany({ where, data: { nextAt: this.deps.clock.now() } });
+      return { result: "ignored", topUpId: null };
+    }
     const row = await this.paidTopUp(from, report.payment);
     if (row === null) return { result: "ignored", topUpId: null };
     if (row === "refused") return { result: "refused", topUpId: null };
@@ -171,4 +177,4 @@ export class PaymentReports {
   }
 }
 
-type ClaimReport = Exclude<PaymentReport, { kind: "paid" | "unpaid" }>;
+type ClaimReport = Exclude<PaymentReport, { kind: "paid" | "unpaid" | "fee" }>;

@@ -58,6 +58,16 @@ export interface Invoice {
   readonly pdfUrl: string | null;
 }
 
+/** A movement of the processor's account, and the fee that the processor took for it. */
+export interface ProcessorFee {
+  /** Below 0: it came back. */
+  readonly feeCents: bigint;
+  /** The movement without the fee, in the same currency. */
+  readonly grossCents: bigint;
+  /** That of the processor's account. */
+  readonly currency: string;
+}
+
 /** A payment, as the processor has it. */
 export interface KnownPayment {
   readonly topUpId: string;
@@ -88,10 +98,18 @@ export type PaymentReport =
     }
   /** The checkout ended, or the payment failed. */
   | { readonly kind: "unpaid"; readonly topUpId: string; readonly reference: string | null; readonly reason: string | null }
+  /** The fee of a payment may be known. */
+  | { readonly kind: "fee"; readonly payment: string }
   /** The refunds of a payment changed: the processor lists them. */
   | { readonly kind: "refunded"; readonly payment: string; readonly chargedCents: bigint; readonly currency: string }
   /** `claim`: of the charged amount. */
   | { readonly kind: "claimed"; readonly payment: string; readonly claim: Claim; readonly currency: string };
+
+export interface FeeSubject {
+  readonly kind: "payment" | "dispute";
+  /** The processor's id. */
+  readonly reference: string;
+}
 
 export interface PaymentProcessor {
   /** As stored with each top-up. */
@@ -111,6 +129,8 @@ export interface PaymentProcessor {
   findCharge(requested: Pick<RequestedCharge, "topUpId" | "accountId">): Promise<ChargeResult | null>;
   /** Null: there is none, or it is of others. */
   findPayment(payment: string): Promise<KnownPayment | null>;
+  /** The fees of a payment or dispute. Its result is null while they are not known. Null: there are none. */
+  readonly findFees: ((of: FeeSubject) => Promise<readonly ProcessorFee[] | null>) | null;
   /** The address of the page on which a person manages payment methods. Rejects with CONFLICT when there is none. */
   openPortal(accountId: string, returnUrl: string): Promise<string>;
   /** Newest first. */

@@ -48,6 +48,7 @@ const intent = z.object({
 });
 
 const charge = z.object({ payment_intent: reference, amount: cents, currency });
+const updatedCharge = z.object({ payment_intent: reference, balance_transaction: reference });
 const refund = z.object({ id, payment_intent: reference, amount: cents, currency, status: z.string().nullish() });
 const dispute = z.object({ id, payment_intent: reference, amount: cents, currency, status: z.string() });
 
@@ -69,6 +70,10 @@ export function readStripeEvent({ type, account, data: { object } }: StripeEvent
     case "charge.refunded": {
       const { payment_intent: payment, amount, currency: paidIn } = charge.parse(object);
       return payment == null ? null : { kind: "refunded", payment, chargedCents: amount, currency: paidIn };
+    }
+    case "charge.updated": {
+      const { payment_intent: payment, balance_transaction: movement } = updatedCharge.parse(object);
+      return payment == null || movement == null ? null : { kind: "fee", payment };
     }
     case "refund.created":
     case "refund.updated":

@@ -11,10 +11,12 @@ import { PROCESSOR_RETRIES, PROCESSOR_TIMEOUT_MS, REFUNDS_MAX, STRIPE_PROCESSOR 
 import type {
   ChargeResult,
   Checkout,
+  FeeSubject,
   Invoice,
   KnownPayment,
   PaidTopUp,
   PaymentProcessor,
+  ProcessorFee,
   RequestedCharge,
   RequestedCheckout,
 } from "./processor.js";
@@ -162,6 +164,17 @@ export class StripeProcessor implements PaymentProcessor {
     });
   }
 
+  findFees = ({ kind, reference }: FeeSubject): Promise<readonly ProcessorFee[] | null> =>
+    this.call(async (stripe) => {
+      if (kind === "dispute") {
+        const { balance_transactions: movements } = await stripe.disputes.retrieve(reference);
+        return movements.length === 0 ? null : movements.map(toFee);
+      }
+      const { latest_charge: charge } = await stripe.paymentIntents.retrieve(reference, { expand: ["latest_charge.balance_transaction"] });
+      const movement = charge === null || typeof charge === "string" ? null : charge.balance_transaction;
+      return movement === null || typeof movement === "string" ? null : [toFee(movement)];
+    });
+
   openPortal(accountId: string, returnUrl: string): Promise<string> {
     return this.call(async (stripe) => {
       const customer = await this.customerOf(stripe, accountId);
@@ -262,6 +275,10 @@ async function methodOf(stripe: Stripe, customer: string): Promise<string | null
   const chosen = found.invoice_settings.default_payment_method;
   if (chosen) return typeof chosen === "string" ? chosen : chosen.id;
   return (await stripe.customers.listPaymentMethods(customer, { limit: 1 })).data[0]?.id ?? null;
+}
+
+function toFee({ fee, amount, currency }: Stripe.BalanceTransaction): ProcessorFee {
+  return { feeCents: BigInt(fee), grossCents: BigInt(amount), currency };
 }
 
 async function findIntent(stripe: Stripe, customer: string, topUpId: string): Promise<ChargeResult | null> {
