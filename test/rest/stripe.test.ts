@@ -479,6 +479,12 @@ describe("credits that are spent", () => {
     const { session, intent, id } = await paidAtStripe(buyer);
     await send("checkout.session.completed", session);
     await spend(buyer.accountId, 7n);
+    const { id: endpointId } = await app.database.prisma.webhookEndpoint.create({
+      data: {
+        ...{ id: crypto.randomUUID(), accountId: buyer.accountId, url: "https://127.0.0.1", secret: new Uint8Array(1) },
+        ...{ events: ["top_up.disputed"], listensSince: clock.now() },
+      },
+    });
 
     expect(await send("charge.dispute.funds_withdrawn", disputeOf(intent))).toBe("booked");
     expect(await packOf(buyer.accountId)).toBe(0n);
@@ -487,6 +493,12 @@ describe("credits that are spent", () => {
     expect(row).toMatchObject({ kind: "dispute", nanocredits: 10n * NANO, movedNanocredits: 3n * NANO, soldNanocredits: 3n * NANO });
     expect(await send("charge.dispute.closed", disputeOf(intent, "won"))).toBe("booked");
 
+    const messages = await app.database.prisma.webhookDelivery.findMany({ where: { endpointId } });
+    const sent = messages.map(({ event, payload }) => [event, (payload as { data: { change: string } }).data] as const);
+    expect(sent.sort(([, one], [, other]) => one.change.localeCompare(other.change))).toMatchObject([
+      ["top_up.disputed", { change: "dispute", change_credits: 10, moved_credits: 3, lost_credits: 10 }],
+      ["top_up.disputed", { change: "dispute_won", change_credits: 10, moved_credits: 3, lost_credits: 0 }],
+    ]);
     expect(await packOf(buyer.accountId)).toBe(3n * NANO);
     expect(await booksOf(buyer.accountId)).toEqual({ pack: 10n, cash: -10n, writeOff: 0n });
   });

@@ -64,6 +64,39 @@ async function deliveries(endpoint: Endpoint, query = ""): Promise<{ data: Recor
 }
 
 describe("events", () => {
+  it("are sent once for each top-up, refund and failed payment", async () => {
+    const endpoint = await createEndpoint(["top_up.completed", "top_up.failed", "top_up.refunded"]);
+    const price = { accountId: payer.accountId, processor: "development", nanocredits: 5n * CREDIT, currency: "usd", amountCents: 500n };
+    const [paid, failed] = [crypto.randomUUID(), crypto.randomUUID()];
+    const { prisma } = databaseOf(app);
+    await prisma.topUp.createMany({ data: [paid, failed].map((id) => ({ id, ...price, expiresAt: clock.now() })) });
+    const { topUps, autoTopUps } = app.services;
+
+    const report = { topUpId: paid, cents: 500n, currency: "usd" };
+    await Promise.all([topUps.bookPayment("development", report), topUps.bookPayment("development", report)]);
+    for (const cents of [200n, 200n]) await topUps.bookRefund(paid, cents, null);
+    await prisma.autoTopUp.create({
+      data: {
+        ...{ accountId: payer.accountId, isEnabled: true, attemptId: failed },
+        ...{ thresholdNanocredits: 1n, amountNanocredits: 1n, monthlyNanocredits: 1n },
+      },
+    });
+    for (let i = 0; i < 2; i += 1) await autoTopUps.fail(failed, "The card was declined.");
+
+    await next(endpoint, 3);
+    const messages = receivedBy(endpoint).map((webhook) => verifyWebhook(endpoint.secret, webhook));
+    const facts = { credits: 5, amount: "5.00", currency: "usd", processor: "development", is_automatic: false };
+    const change = { change: "refund", change_credits: 2, moved_credits: 2, lost_credits: 2 };
+    expect(new Map(messages.map(({ type, data }) => [type, data]))).toEqual(
+      new Map<string, object>([
+        ["top_up.completed", { id: paid, ...facts }],
+        ["top_up.refunded", { id: paid, ...facts, ...change }],
+        ["top_up.failed", { id: failed, ...facts, failure: "The card was declined." }],
+      ]),
+    );
+    expect((await deliveries(endpoint)).data).toHaveLength(3);
+  });
+
   it("are sent for usage, as GET /account/usage shows it, without prompt and answer", async () => {
     const endpoint = await createEndpoint(["usage.recorded"]);
 

@@ -21,6 +21,7 @@ import type { Events } from "../../store/events.js";
 import type { AutoTopUpModel, TopUpModel } from "../../store/generated/prisma/models.js";
 import { requireKeyManager, requirePermission } from "../access/permissions.js";
 import { positiveCredits } from "../credits/credits-amount.js";
+import { queueForAccount } from "../webhooks/account-messages.js";
 import type { TopUpBooking } from "./booking.js";
 import {
   AUTO_TOP_UP_CREDITS_MAX,
@@ -32,6 +33,7 @@ import {
   UNANSWERED_CHARGE_SECONDS,
   UNANSWERED_CHARGE_SECONDS_MAX,
 } from "./limits.js";
+import { failedMessage } from "./messages.js";
 import { isInCents, priceOf } from "./money.js";
 import type { ChargeResult, PaymentProcessor } from "./processor.js";
 import { assertSold } from "./top-ups.js";
@@ -133,15 +135,14 @@ export class AutoTopUps {
     const { accountId } = await database.prisma.topUp.findUniqueOrThrow({ where: { id: topUpId } });
     const failed = await database.prisma.$transaction(async (transaction) => {
       await lockAccountRow(transaction, accountId);
-      const { count } = await transaction.topUp.updateMany({
-        where: { id: topUpId, status: "open" },
-        data: { status: "cancelled", failure: reason },
-      });
+      const where = { id: topUpId, status: "open" } as const;
+      const [topUp] = await transaction.topUp.updateManyAndReturn({ where, data: { status: "cancelled", failure: reason } });
       const row = await transaction.autoTopUp.findUnique({ where: { accountId, attemptId: topUpId } });
-      if (count === 0 || !row) return null;
+      if (!topUp || !row) return null;
       const failures = row.failures + 1;
       const wait = FAILED_CHARGE_SECONDS[failures - 1];
       const now = clock.now();
+      await queueForAccount(transaction, accountId, failedMessage(topUp, reason, now), now);
       const next = wait === undefined ? { gaveUpAt: now, nextAt: null } : { nextAt: secondsAfter(now, wait) };
       return transaction.autoTopUp.update({ where: { accountId }, data: { attemptId: null, failures, problem: reason, ...next } });
     });

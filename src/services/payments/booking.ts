@@ -11,9 +11,11 @@ import type { Events } from "../../store/events.js";
 import type { TopUpModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import type { Leases } from "../credits/leases.js";
+import { queueForAccount } from "../webhooks/account-messages.js";
 import { ALL_REFUNDS, after, type Claim, type ClaimedCents, type ClaimStep, stepsTo } from "./claims.js";
 import { expectFee } from "./fees.js";
 import { CLAIM_ID_CHARS_MAX, CREDITS_WEBHOOK, DEVELOPMENT_PROCESSOR, STRIPE_PROCESSOR } from "./limits.js";
+import { completedMessage, failedMessage, reversedMessage } from "./messages.js";
 import type { PaidTopUp } from "./processor.js";
 
 /** unchanged: it was booked before. refused: it contradicts the top-up. */
@@ -80,6 +82,7 @@ export class TopUpBooking {
       await concludeAttempt(transaction, accountId, topUpId);
       await ledger.purchase({ id: topUpId, accountId, bucket: bucketOf(processor), amount: nanocredits, note: null }, transaction);
       await ledger.forfeitOfDeleted(createId(), accountId, transaction);
+      await queueForAccount(transaction, accountId, completedMessage(row, paid.paidAt), paid.paidAt);
       return "booked";
     });
     if (result !== "booked") return result;
@@ -92,11 +95,14 @@ export class TopUpBooking {
 
   /** Ends an open checkout without a payment. False: it is not open. */
   async cancel(processor: string, topUpId: string, failure: string | null = null): Promise<boolean> {
-    const { count } = await this.deps.database.prisma.topUp.updateMany({
-      where: { id: topUpId, processor, status: "open" },
-      data: { status: "cancelled", failure },
+    const { database, clock } = this.deps;
+    return database.prisma.$transaction(async (transaction) => {
+      const where = { id: topUpId, processor, status: "open" } as const;
+      const [row] = await transaction.topUp.updateManyAndReturn({ where, data: { status: "cancelled", failure } });
+      const now = clock.now();
+      if (row && failure !== null) await queueForAccount(transaction, row.accountId, failedMessage(row, failure, now), now);
+      return row !== undefined;
     });
-    return count > 0;
   }
 
   /**
@@ -120,7 +126,8 @@ export class TopUpBooking {
         const [before, reached] = [lossOf(row, state), after(state, step)];
         const change = lossOf(row, reached) - before;
         const reference = claims.length === 1 ? (claims[0]?.reference ?? null) : null;
-        await this.bookStep(transaction, row, { ...step, credits: change < 0n ? -change : change, reference, note });
+        const credits = change < 0n ? -change : change;
+        await this.bookStep(transaction, row, { ...step, credits, lost: before + change, reference, note });
         state = reached;
       }
       const { refundedCents, disputedCents } = state;
@@ -150,10 +157,11 @@ export class TopUpBooking {
 
   private async bookStep(
     transaction: Transaction,
-    { id: topUpId, accountId, processor }: TopUpModel,
-    { kind, cents, credits, reference, note: given }: BookedStep,
+    row: TopUpModel,
+    { kind, cents, credits, lost, reference, note: given }: BookedStep,
   ): Promise<void> {
     const { ledger, clock } = this.deps;
+    const { id: topUpId, accountId, processor } = row;
     const isReturn = kind === "refund_failed" || kind === "dispute_won";
     const id = createId();
     const bucket = bucketOf(processor);
@@ -163,20 +171,22 @@ export class TopUpBooking {
     let moved: bigint;
     let sold: bigint;
     if (isReturn) {
-      const lost = await lostOf(transaction, topUpId);
-      const covered = smaller(credits, lost.writtenOff);
+      const { writtenOff, sold: taken } = await lostOf(transaction, topUpId);
+      const covered = smaller(credits, writtenOff);
       moved = credits - covered;
-      sold = smaller(moved, lost.sold);
+      sold = smaller(moved, taken);
       await ledger.restore({ ...booking, covered, sold }, transaction);
       await ledger.forfeitOfDeleted(createId(), accountId, transaction);
     } else {
       moved = await ledger.refund(booking, transaction);
       sold = smaller(moved, left);
     }
+    const now = clock.now();
+    await queueForAccount(transaction, accountId, reversedMessage(row, { id, kind, nanocredits: credits, moved, lost }, now), now);
     await transaction.topUpReversal.create({
       data: {
         ...{ id, topUpId, accountId, kind, reference: reference || null, amountCents: cents },
-        ...{ nanocredits: credits, movedNanocredits: moved, soldNanocredits: sold, createdAt: clock.now() },
+        ...{ nanocredits: credits, movedNanocredits: moved, soldNanocredits: sold, createdAt: now },
       },
     });
   }
@@ -209,6 +219,8 @@ interface ClaimOptions {
 interface BookedStep extends ClaimStep {
   /** More than 0. */
   readonly credits: bigint;
+  /** Credits that the top-up has lost after it. */
+  readonly lost: bigint;
   readonly reference: string | null;
   readonly note: string | null;
 }

@@ -14,6 +14,10 @@ export const WEBHOOK_EVENTS = [
   "run.asked",
   "alert.raised",
   "limit.reached",
+  "top_up.completed",
+  "top_up.failed",
+  "top_up.refunded",
+  "top_up.disputed",
 ] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 /** Sent when the owner asks for it, also to an endpoint that listens to other events. */

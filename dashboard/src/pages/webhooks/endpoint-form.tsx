@@ -21,6 +21,10 @@ export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: str
   { value: "ALERT_RAISED", name: "alert.raised", description: "A rule of your account has raised an alert." },
   { value: "RUN_ASKED", name: "run.asked", description: "A call waits because its run has too few credits left." },
   { value: "LIMIT_REACHED", name: "limit.reached", description: "Usage reached a percentage of a limit." },
+  { value: "TOP_UP_COMPLETED", name: "top_up.completed", description: "Bought credits are in your account." },
+  { value: "TOP_UP_FAILED", name: "top_up.failed", description: "A payment for credits failed." },
+  { value: "TOP_UP_REFUNDED", name: "top_up.refunded", description: "A payment was paid back, or its refund failed." },
+  { value: "TOP_UP_DISPUTED", name: "top_up.disputed", description: "A payment is disputed, or its dispute was won." },
 ];
 
 const FIELDS = ["url", "events"];
