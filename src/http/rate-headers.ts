@@ -3,14 +3,26 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { NotedRate } from "../lib/request-note.js";
 
 export function rateHeaders(rates: readonly NotedRate[]): OutgoingHttpHeaders {
-  const headers: Record<string, string> = {};
-  for (const { kind, limit, remaining, resetMs } of rates) {
-    const end = kind === "requests" ? "Requests" : "Tokens";
-    headers[`X-RateLimit-Limit-${end}`] = String(limit);
-    headers[`X-RateLimit-Remaining-${end}`] = String(remaining);
-    headers[`X-RateLimit-Reset-${end}`] = toDuration(resetMs);
+  const [first, second] = rates;
+  if (first === undefined) return {};
+  return second === undefined ? headersOf(first) : Object.assign(headersOf(first), headersOf(second));
+}
+
+/** Object literals, because adding properties one by one is slow. */
+function headersOf({ kind, limit, remaining, resetMs }: NotedRate): OutgoingHttpHeaders {
+  const reset = toDuration(resetMs);
+  if (kind === "requests") {
+    return {
+      "X-RateLimit-Limit-Requests": String(limit),
+      "X-RateLimit-Remaining-Requests": String(remaining),
+      "X-RateLimit-Reset-Requests": reset,
+    };
   }
-  return headers;
+  return {
+    "X-RateLimit-Limit-Tokens": String(limit),
+    "X-RateLimit-Remaining-Tokens": String(remaining),
+    "X-RateLimit-Reset-Tokens": reset,
+  };
 }
 
 /** As in `6m0s`, `1.5s` and `20ms`. */

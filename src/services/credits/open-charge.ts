@@ -129,12 +129,11 @@ export class OpenCharge {
     // Before any wait, so that no other generation can use the same part of the limit.
     this.bound?.takeFor(amount);
     if (this.extension) await this.extension;
-    const { paidOnly } = this.request;
     let charged = amount;
     let isSpooled = false;
     try {
       const lease = this.payByLease(amount) ?? (await this.coverBeyond(amount, record));
-      const { id, accountId, apiKeyId } = this.identity;
+      const [{ id, accountId, apiKeyId }, { paidOnly }] = [this.identity, this.request];
       const outcome = await this.settler.submit({ kind: "settle", id, accountId, apiKeyId, amount, paidOnly, record, lease });
       charged = outcome.charged;
       isSpooled = outcome.isUncommitted === true;

@@ -4,12 +4,20 @@ import type { LimitClaim } from "./claim.js";
 
 /** The tightest of each kind; null: none. `now`: milliseconds since 1970. */
 export function ratesOf(claims: readonly LimitClaim[], now: number): readonly NotedRate[] | null {
-  const rates = (["requests", "tokens"] as const).flatMap((kind) => {
-    const all = claims.filter(({ limit, known }) => limit.metric === kind && known !== null).map((claim) => rateOf(claim, kind, now));
-    const tightest = all.sort((one, other) => one.remaining - other.remaining)[0];
-    return tightest ? [tightest] : [];
-  });
-  return rates.length === 0 ? null : rates;
+  const requests = tightestOf(claims, "requests", now);
+  const tokens = tightestOf(claims, "tokens", now);
+  if (requests === null) return tokens && [tokens];
+  return tokens === null ? [requests] : [requests, tokens];
+}
+
+function tightestOf(claims: readonly LimitClaim[], kind: NotedRate["kind"], now: number): NotedRate | null {
+  let tightest: NotedRate | null = null;
+  for (const claim of claims) {
+    if (claim.limit.metric !== kind || claim.known === null) continue;
+    const rate = rateOf(claim, kind, now);
+    if (tightest === null || rate.remaining < tightest.remaining) tightest = rate;
+  }
+  return tightest;
 }
 
 function rateOf({ known, free, limit }: LimitClaim, kind: NotedRate["kind"], now: number): NotedRate {
