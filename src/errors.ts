@@ -102,11 +102,6 @@ export function credentialRefused(message: string): AppError {
   return new AppError("UNAUTHORIZED", message, { isCredentialRefused: true });
 }
 
-/** Only for credits/refusals.ts, which explains costs. */
-export function insufficientBalance(message: string): AppError {
-  return new AppError("INSUFFICIENT_BALANCE", message);
-}
-
 /** Of every credential of a suspended account. */
 export function accountSuspended(): AppError {
   return new AppError(

@@ -261,7 +261,7 @@ export function createServices(
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
   const authorizing = createAuthorizationServices({
-    ...{ database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses },
+    ...{ database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses, funds },
     readsClientDocuments: settings.readsClientDocuments,
     marginPercentMax: settings.earnings.marginPercentMax,
   });

@@ -114,6 +114,8 @@ it("is granted no more than the account has, as on the page", async () => {
   const key = new URLSearchParams(url.hash.slice(1)).get("api_key");
   expect((await createClient(app.baseUrl, key).get("/account/key")).json()).toMatchObject({ creditBudget: 1 });
   expect(codes(broke)).toEqual(["INSUFFICIENT_BALANCE"]);
+  const details = { bound: "balance", required: "2", available: "0", topUpUrl: expect.stringContaining("/dashboard/credits") };
+  expect(broke.errors?.[0]?.extensions).toMatchObject({ details });
 });
 
 it("is denied", async () => {

@@ -112,6 +112,18 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
   expect(me.currentApiKey).toMatchObject({ name: "Notebook", creditBudget: "0.5" });
 });
 
+it("refuses an account without credits, and says where to buy some", async () => {
+  const poor = await signUp(app);
+  await databaseOf(app).prisma.account.update({ where: { id: poor.accountId }, data: { tierNanocredits: 0n } });
+  const { userCode } = await ask({});
+
+  const refused = await approve(poor, { userCode, creditBudget: "0.5" });
+
+  expect(codes(refused)).toEqual(["INSUFFICIENT_BALANCE"]);
+  const details = { bound: "balance", required: "0.5", available: "0", topUpUrl: expect.stringContaining("/dashboard/credits") };
+  expect(refused.errors?.[0]?.extensions).toMatchObject({ details });
+});
+
 it("denies, and takes null for omitted fields", async () => {
   const [denied, approved] = [await ask(), await ask({ scope: null, clientId: null })];
 

@@ -3,11 +3,13 @@
  * person can only narrow the request.
  */
 import * as z from "zod";
-import { insufficientBalance, invalidInput } from "../../errors.js";
+import { invalidInput } from "../../errors.js";
 import { formatNanocredits, parseNanocredits } from "../../lib/money.js";
 import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import { positiveCredits } from "../credits/credits-amount.js";
+import { grantRefusal } from "../credits/refusals.js";
+import type { RefusedFunds } from "../credits/refused-funds.js";
 import { storableText } from "../requests/input.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "./limits.js";
 
@@ -132,8 +134,14 @@ export function grantableBudget({ creditBudget }: GrantTerms, balance: bigint): 
  * Narrows the request to the choice of an account with that balance. Throws BAD_REQUEST, naming the field, for a choice wider than the
  * request or a budget beyond the balance, and INSUFFICIENT_BALANCE when the balance is empty.
  */
-export function narrowTerms(findModel: FindModel, requested: GrantTerms, choice: GrantChoice, balance: bigint): GrantTerms {
-  if (balance <= 0n) throw insufficientBalance("Your account has no credits, so none can be granted.");
+export function narrowTerms(
+  findModel: FindModel,
+  requested: GrantTerms,
+  choice: GrantChoice,
+  balance: bigint,
+  funds: Pick<RefusedFunds, "topUp" | "topUpUrl">,
+): GrantTerms {
+  if (balance <= 0n) throw grantRefusal(choice.creditBudget ?? requested.creditBudget, balance, funds);
   const {
     creditBudget = grantableBudget(requested, balance),
     expiresInDays = requested.expiresInDays,

@@ -33,6 +33,7 @@ import {
 import type { KeyWriter } from "../api-keys/key-maker.js";
 import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "../api-keys/redirect-url.js";
 import type { Catalog } from "../catalog/catalog.js";
+import type { RefusedFunds } from "../credits/refused-funds.js";
 import type { App, Apps } from "./apps.js";
 import type { AuthorizationCodes } from "./authorization-codes.js";
 import type { UnverifiedClient } from "./client-metadata.js";
@@ -84,6 +85,7 @@ export interface AuthorizationsParts {
   readonly codes: AuthorizationCodes;
   readonly catalog: Catalog;
   readonly clock: Clock;
+  readonly funds: Pick<RefusedFunds, "topUp" | "topUpUrl">;
   /** The authorization host's address, as clients know it (RFC 8414, RFC 9207). */
   readonly issuer: () => string;
 }
@@ -171,13 +173,14 @@ export class Authorizations {
     const checked = await this.examineAgain(toStoredRequest(row));
     const { app, client, redirect, resource, asked } = checked;
     const balance = await this.balanceOf(row);
+    const { catalog, funds } = this.parts;
     const grant: KeyGrant = {
       accountId: caller.accountId,
       origin: "redirect_flow",
       appKeyId: app?.id ?? null,
       name: app?.name ?? client?.name ?? redirect.host,
       resource,
-      terms: narrowTerms((model) => this.parts.catalog.known(caller, model, "models"), asked, choice satisfies GrantChoice, balance),
+      terms: narrowTerms((model) => catalog.known(caller, model, "models"), asked, choice satisfies GrantChoice, balance, funds),
     };
     const { codes, apiKeys } = this.parts;
     const { codeChallenge, state } = toStoredRequest(row);

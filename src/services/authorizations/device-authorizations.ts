@@ -33,6 +33,7 @@ import {
   toStoredTerms,
 } from "../api-keys/grant-terms.js";
 import type { Catalog } from "../catalog/catalog.js";
+import type { RefusedFunds } from "../credits/refused-funds.js";
 import type { App, Apps } from "./apps.js";
 import { type DeviceCodes, formatUserCode, isUserCode, parseUserCode, type UserCodeGuesses } from "./device-codes.js";
 import { type DeviceToken, type DeviceTokenAnswer, type Redemption, refuse } from "./device-redemption.js";
@@ -112,6 +113,7 @@ export interface DeviceAuthorizationsDependencies {
   readonly catalog: Catalog;
   readonly events: Events;
   readonly clock: Clock;
+  readonly funds: Pick<RefusedFunds, "topUp" | "topUpUrl">;
   /** Address of the device page. */
   readonly verificationUri: () => string;
 }
@@ -199,7 +201,8 @@ export class DeviceAuthorizations {
     const { accountId } = caller;
     const row = await this.look(ctx, accountId, userCode);
     const balance = await this.deps.accounts.balanceOf(accountId);
-    const terms = narrowTerms((name) => this.deps.catalog.known(caller, name, "models"), this.requestedTermsOf(row), choice, balance);
+    const { catalog, funds } = this.deps;
+    const terms = narrowTerms((name) => catalog.known(caller, name, "models"), this.requestedTermsOf(row), choice, balance, funds);
     return this.decide(row, { status: "approved", accountId, grant: { ...toStoredTerms(terms) } });
   }
 

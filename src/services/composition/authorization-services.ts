@@ -15,6 +15,7 @@ import { Clients } from "../authorizations/clients.js";
 import { DeviceAuthorizations } from "../authorizations/device-authorizations.js";
 import { DeviceCodes, UserCodeGuesses } from "../authorizations/device-codes.js";
 import { Redemption } from "../authorizations/device-redemption.js";
+import type { RefusedFunds } from "../credits/refused-funds.js";
 import type { Infrastructure } from "./infrastructure.js";
 
 export interface AuthorizationParts
@@ -22,6 +23,7 @@ export interface AuthorizationParts
   readonly accounts: Accounts;
   readonly apiKeys: ApiKeys;
   readonly clock: Clock;
+  readonly funds: RefusedFunds;
   /** Known once the server listens. */
   readonly addresses: () => Addresses;
   readonly readsClientDocuments: boolean;
@@ -30,7 +32,7 @@ export interface AuthorizationParts
 }
 
 export function createAuthorizationServices({ readsClientDocuments, marginPercentMax, ...parts }: AuthorizationParts) {
-  const { database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses } = parts;
+  const { database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses, funds } = parts;
   const apps = new Apps(database, keyCache, clock, marginPercentMax);
   const protectedResources = new ProtectedResources(
     () => addresses().baseUrl,
@@ -47,14 +49,14 @@ export function createAuthorizationServices({ readsClientDocuments, marginPercen
     clock,
   );
   const deviceAuthorizations = new DeviceAuthorizations({
-    ...{ database, accounts, apps, resources: protectedResources, catalog, events, clock },
+    ...{ database, accounts, apps, resources: protectedResources, catalog, events, clock, funds },
     codes: new DeviceCodes(database, secrets.hashing("device codes"), clock),
     guesses: new UserCodeGuesses(counters),
     redemption: new Redemption(database, apiKeys, clock),
     verificationUri: () => `${addresses().authUrl}/device`,
   });
   const authorizations = new Authorizations({
-    ...{ database, accounts, apiKeys, apps, resources: protectedResources, catalog, clock },
+    ...{ database, accounts, apiKeys, apps, resources: protectedResources, catalog, clock, funds },
     clients: new Clients(apps, clientRegistrations, clientDocuments),
     codes: authorizationCodes,
     issuer: () => addresses().authUrl,

@@ -1,6 +1,6 @@
 /**
  * 402 errors: the bound, the amount needed and the amount available. All are made here, except those of the limits of agent runs and
- * requests (spending-budgets.ts). Amounts are decimal credits.
+ * requests (spending-budgets.ts) and of limits that renew (usage-limits/refusals.ts). Amounts are decimal credits.
  *
  * Unspecified: the account's amounts are only for callers that may read its balance (docs/spec/keys.md#permissions): a session, or a key
  * with the permission `balance`. A key may see what its own budgets have left, as in GET /account/key. An agent run sees neither, as the
@@ -118,6 +118,18 @@ function freeSpendRefusal(
     ...(topUp && { topUp }),
     ...(topUpUrl !== null && { topUpUrl }),
   };
+  return new AppError("INSUFFICIENT_BALANCE", message, { details });
+}
+
+/** A person without credits wants to give an app some of them. `required` and `balance`: nanocredits. */
+export function grantRefusal(required: bigint, balance: bigint, { topUp, topUpUrl }: Pick<RefusedFunds, "topUp" | "topUpUrl">): AppError {
+  const bound: SpendingBound = "balance";
+  const details = {
+    ...{ bound, required: formatNanocredits(required), ...toAvailable(balance) },
+    ...(topUp && { topUp }),
+    ...(topUpUrl !== null && { topUpUrl }),
+  };
+  const message = `Your account has no credits, so none can be granted: ${topUpAdvice(topUp)}`;
   return new AppError("INSUFFICIENT_BALANCE", message, { details });
 }
 

@@ -19,7 +19,7 @@ export function limitExceeded({ limit, known, held }: LimitClaim, required: bigi
   const window = metric === "concurrency" ? "" : " in a window of this limit";
   const used = metric === "concurrency" ? `${format(inUse)} are under way` : `${format(spent)} are spent and ${format(inUse)} set aside`;
   const until = renews === null ? "" : ` It renews at ${renews}.`;
-  const message = `${whose}${window}: ${used}, and this request needs ${format(required)}.${until} Wait, ask for less, or raise the limit.`;
+  const message = `${whose}${window}: ${used}, and this request needs ${format(required)}.${until} Wait, ask for less, or ${isOfKey ? "raise the limit" : "ask the operator to raise the limit"}.`;
   const details = {
     bound: isOfKey ? "key_limit" : "account_limit",
     limit: { id, metric, amount: format(size), spent: format(spent), held: format(inUse), model, renewsAt: renews },
