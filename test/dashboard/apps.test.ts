@@ -20,6 +20,48 @@ describe.skipIf(NO_BROWSER)("apps page", () => {
     await app.close();
   });
 
+  it("changes the margin of an app within the operator's bound", async () => {
+    const bounded = await createTestApp({ config: { earnings: { communityShare: 750_000n, marginPercentMax: 20 } } });
+    const { page, open, context, browserErrors } = await visitDashboard(browser, bounded);
+    await open("apps?new");
+    const form = page.getByRole("dialog");
+    await form.getByLabel("Name").fill("Haiku machine");
+    await form.getByRole("button", { name: "Register app" }).click();
+    await page.getByRole("button", { name: "Build authorization link" }).click();
+    await page.getByText("you earn nothing", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Change margin" }).click();
+    await form.getByText("From 0 to 20, the most that the operator allows.", { exact: false }).waitFor();
+    for (const [wrong, message] of [
+      ["21", "must be from 0 to 20"],
+      ["", "must be from 0 to"],
+    ] as const) {
+      await form.getByLabel("Margin in percent").fill(wrong);
+      await form.getByRole("button", { name: "Save" }).click();
+      await expect.poll(() => form.getByLabel("Margin in percent").getAttribute("aria-invalid")).toBe("true");
+      await screenshot(page, `apps-margin-${wrong}`);
+      await form.getByText(message, { exact: false }).first().waitFor();
+    }
+    await form.getByLabel("Margin in percent").fill("15");
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Users pay 15% on top of the prices of models.", { exact: false }).waitFor();
+    expect(await overflowOf(page)).toBe(0);
+    await screenshot(page, "apps-one-margin");
+    expect(browserErrors).toEqual([]);
+    await context.close();
+    await bounded.close();
+  });
+
+  it("says when the operator allows no margins", async () => {
+    const { page, open, context } = await visitDashboard(browser, app);
+    await open("apps?new");
+    await page.getByRole("dialog").getByLabel("Name").fill("Haiku machine");
+    await page.getByRole("dialog").getByRole("button", { name: "Register app" }).click();
+    await page.getByRole("button", { name: "Build authorization link" }).click();
+    await page.getByText("The operator of this gateway allows no margins", { exact: false }).waitFor();
+    expect(await page.getByRole("button", { name: "Change margin" }).count()).toBe(0);
+    await context.close();
+  });
+
   it("registers an app, grants it a key through the built link, shows its usage, and revokes it", async () => {
     const visit = await visitDashboard(browser, app);
     const { page } = visit;

@@ -196,6 +196,12 @@ export const ApiKey = builder.prismaObject("ApiKey", {
       description:
         "Percent that an app earns on top of prices: of an app key, the margin that it asks for; of a granted key, the agreed one.",
     }),
+    marginPercentMax: t.int({
+      nullable: true,
+      description: "For an app key: the highest margin that the operator allows. 0: apps take none. Null for secret keys.",
+      select: { type: true },
+      resolve: ({ type }, _args, ctx) => (type === "publishable" ? ctx.services.appMargins.marginPercentMax : null),
+    }),
     isManagement: t.exposeBoolean("isManagement", {
       description: "Whether the key only creates, changes and revokes keys, and generates nothing.",
     }),

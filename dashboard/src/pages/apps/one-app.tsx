@@ -18,6 +18,7 @@ import { SumsChart } from "../../ui/sums-chart.js";
 import { When } from "../../ui/when.js";
 import { EditApp } from "./app-form.js";
 import { LinkBuilder } from "./link-builder.js";
+import { Margin } from "./margin.js";
 
 const ABOVE = [{ label: "Apps", to: addressOf("apps") }];
 const DAYS = 30;
@@ -35,12 +36,12 @@ export function OneApp({ id }: { readonly id: string }) {
       why="Its key may have been revoked long ago, or it belongs to another account."
       all="All apps"
     >
-      {({ node }) => node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" && <AppDetails app={node} />}
+      {({ node }) => node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" && <AppDetails app={node} refetch={answer.refetch} />}
     </DetailView>
   );
 }
 
-function AppDetails({ app }: { readonly app: Shown }) {
+function AppDetails({ app, refetch }: { readonly app: Shown; readonly refetch: () => void }) {
   const [, revoke] = useMutation(AppsRevokeDocument);
   const [isEditing, setEditing] = useState(false);
   const { state } = useLocation();
@@ -119,6 +120,7 @@ function AppDetails({ app }: { readonly app: Shown }) {
             </Stack>
           )}
         </Card>
+        <Margin app={app} onChanged={refetch} />
       </SimpleGrid>
       {revokedAt === null && <LinkBuilder app={app} appKey={appKey} />}
     </Page>

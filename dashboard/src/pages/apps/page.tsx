@@ -91,7 +91,7 @@ function Issued({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["iss
 
 function IssuedRow({ apiKey }: { readonly apiKey: AppsIssuedKeyFragment }) {
   const [, revoke] = useMutation(AppsRevokeDocument);
-  const { id, name, app, origin, permissions, allowedModels, createdAt, lastUsedAt, expiresAt, isValid } = apiKey;
+  const { id, name, app, origin, permissions, allowedModels, createdAt, lastUsedAt, expiresAt, isValid, marginPercent } = apiKey;
   const title = app?.name ?? name;
   return (
     <Table.Tr>
@@ -120,6 +120,11 @@ function IssuedRow({ apiKey }: { readonly apiKey: AppsIssuedKeyFragment }) {
           granted {origin === "DEVICE_FLOW" ? "to a device " : ""}
           <When value={createdAt} />
         </Text>
+        {marginPercent > 0 && (
+          <Text size="xs" c="dimmed">
+            adds {marginPercent}% to prices
+          </Text>
+        )}
       </Table.Td>
       <Table.Td miw={140}>
         <Text size="sm">{permissions.length === 0 ? "generate" : `generate, ${permissions.join(", ").toLowerCase()}`}</Text>
