@@ -114,7 +114,7 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
 
 it("refuses an account without credits, and says where to buy some", async () => {
   const poor = await signUp(app);
-  await databaseOf(app).prisma.account.update({ where: { id: poor.accountId }, data: { tierNanocredits: 0n } });
+  await databaseOf(app).prisma.account.update({ where: { id: poor.accountId }, data: { tier: null, tierNanocredits: 0n } });
   const { userCode } = await ask({});
 
   const refused = await approve(poor, { userCode, creditBudget: "0.5" });
