@@ -46,7 +46,8 @@ export type UsageLimitMetric = "credits" | "requests" | "tokens" | "concurrency"
 /** A limit that renews and counts the caller's generations (docs/spec/usage-limits.md). Its amount and window are only in the database. */
 export interface CallerLimit {
   readonly id: string;
-  readonly accountId: string;
+  /** Null: of a model, over all accounts. */
+  readonly accountId: string | null;
   readonly metric: UsageLimitMetric;
   /** False: of the whole account. */
   readonly isOfKey: boolean;

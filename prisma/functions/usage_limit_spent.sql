@@ -1,5 +1,5 @@
--- What a limit's usage rows after `since` sum up to: nanocredits, tokens or requests. Long windows read the roll-ups (usage_roll) for their whole
--- hours and days, and usage rows for the rest.
+-- What a limit's usage rows and uses (usage_limit_use) after `since` sum up to: nanocredits, tokens or requests. Long windows read the roll-ups
+-- (usage_roll) for their whole hours and days, and usage rows for the rest. A limit of all accounts has uses only.
 CREATE OR REPLACE FUNCTION usage_limit_spent(of_limit usage_limit, since timestamptz, at timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE
 -- Uses the indexes by time. Without statistics the planner would choose other plans.
@@ -12,10 +12,15 @@ DECLARE
   whole_hours timestamptz := date_trunc('hour', since + interval '1 hour', 'UTC');
   whole_days  timestamptz := date_trunc('day', whole_hours + interval '1 day' - interval '1 microsecond', 'UTC');
   grouped_by  smallint := CASE WHEN of_limit.api_key_id IS NULL THEN 0 ELSE 1 END + CASE WHEN of_limit.model IS NULL THEN 0 ELSE 2 END;
+  used        bigint;
   result      bigint;
 BEGIN
   IF since IS NULL THEN
     RETURN 0;
+  END IF;
+  SELECT coalesce(sum(s.amount), 0) INTO used FROM usage_limit_use s WHERE s.limit_id = of_limit.id AND s.at > since;
+  IF of_limit.account_id IS NULL THEN
+    RETURN used;
   END IF;
   IF since > at - interval '2 hours' THEN
     whole_hours := 'infinity';
@@ -50,6 +55,6 @@ BEGIN
         AND (keys IS NULL OR e.api_key_id = ANY (keys)) AND (of_limit.model IS NULL OR e.model = of_limit.model)
         AND e.outcome IN ('ok', 'cancelled')
   ) r;
-  RETURN coalesce(result, 0);
+  RETURN coalesce(result, 0) + used;
 END
 $$;

@@ -172,7 +172,7 @@ export function createServices(
   const usage = new UsageRecords(database, clock);
   const creditsPage = () => (settings.payments === "off" ? null : `${addresses().authUrl}/dashboard/credits`);
   const funds = new RefusedFunds(database, settings.topUp, creditsPage);
-  const credits = new Credits(settler, known, refills, funds, leases, infrastructure.claims);
+  const credits = new Credits(settler, known, refills, funds, leases, infrastructure.claims, infrastructure.limitFinder);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));

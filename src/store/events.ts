@@ -35,7 +35,7 @@ export interface EventChannels {
   "alert-raised": { readonly accountId: string; readonly alertId: string };
   /** A hold was refused because of leases of the account: each process releases unused credits. */
   "lease-wanted": { readonly accountId: string };
-  /** A limit that renews was created, changed or deleted: callers of the account are reread. */
+  /** A limit that renews was created, changed or deleted: callers of the account are reread. An empty account: a limit of a model. */
   "usage-limits-changed": { readonly accountId: string };
   /** A request needs an amount of a limit that another process has claimed: each process gives free amounts back. */
   "usage-limit-wanted": { readonly accountId: string; readonly limitId: string };

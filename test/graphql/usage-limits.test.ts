@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   CreateUsageLimitDocument,
   DeleteUsageLimitDocument,
+  ModelLimitsDocument,
   MyUsageLimitsDocument,
   UpdateUsageLimitDocument,
   UsageLimitReachedDocument,
@@ -34,4 +35,16 @@ it("creates, lists, changes, announces and deletes a limit of a key", async () =
   const changed = ok(await execute(app, UpdateUsageLimitDocument, { input: { id, amount: "100" } })).updateUsageLimit?.usageLimit;
   expect(changed).toMatchObject({ amount: "100", usage: { spent: "1", remaining: "99", percent: 1 } });
   expect(ok(await execute(app, DeleteUsageLimitDocument, { input: { id } })).deleteUsageLimit?.deletedId).toBe(usageLimit?.restId);
+});
+
+it("creates, lists and deletes a limit of a model, for operators", async () => {
+  const input = { allAccounts: true, model: "acme/chat", metric: "REQUESTS", amount: "600", minutes: 1, rolling: true } as const;
+
+  const { usageLimit } = ok(await execute(app, CreateUsageLimitDocument, { input })).createUsageLimit ?? {};
+
+  expect(usageLimit).toMatchObject({ apiKeyId: null, modelId: "acme/chat", metric: "REQUESTS", amount: "600" });
+  const { modelLimits } = ok(await execute(app, ModelLimitsDocument, {}));
+  expect(modelLimits).toEqual({ totalCount: 1, nodes: [{ ...usageLimit, isOfAllAccounts: true }] });
+  expect(ok(await execute(app, MyUsageLimitsDocument, {})).me.usageLimits?.totalCount).toBe(0);
+  expect(ok(await execute(app, DeleteUsageLimitDocument, { input: { id: usageLimit?.id ?? "" } })).deleteUsageLimit).not.toBeNull();
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, createPayer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
-import { json, sse } from "../support/upstream-replies.js";
+import { errorReply, json, sse } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope } from "./client.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -169,6 +169,64 @@ describe("limits of accounts", () => {
     expect(refused.json()).toMatchObject({ error: { details: { bound: "account_limit", limit: { id } } } });
     const { key } = await createKey(app, { accountPermissions: ["usage"] });
     expect((await createClient(app.baseUrl, key).request("DELETE", `/account/usage-limits/${id}`)).status).toBe(403);
+  });
+});
+
+describe("limits of models", () => {
+  it("count all accounts together, are the operator's to set, and tell callers nothing of others", async () => {
+    const [one, two] = [await createPayer(app, { pack: 10n * CREDIT, permissions: ["keys"] }), await createPayer(app, { pack: CREDIT })];
+    const terms = { allAccounts: true, model: "acme/other", metric: "requests", amount: 2, minutes: 1, rolling: true };
+    const stranger = createClient(app.baseUrl, one.key);
+    expect((await stranger.post("/account/usage-limits", terms)).status).toBe(403);
+    expect((await stranger.get("/account/usage-limits?allAccounts=true")).status).toBe(403);
+
+    const created = await owner.post("/account/usage-limits", terms);
+
+    expect(created.status, created.text).toBe(200);
+    expect(created.json()).toMatchObject({ accountId: null, apiKeyId: null, model: "acme/other", metric: "requests", amount: "2" });
+    const { id } = created.json<LimitJson>();
+    const call = (key: string) => spend(key, { model: "acme/other" });
+    app.upstream.replyNext(errorReply(500), json(chatCompletion({ usage: wireUsage(1, 1) })));
+    const statuses = [(await call(one.key)).status, (await call(two.key)).status];
+    expect(statuses).toEqual([502, 200]);
+    const refused = await call(one.key);
+    expectEnvelope(refused, 429, "RATE_LIMITED");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(30);
+    expect(refused.headers.get("x-ratelimit-limit-requests")).toBeNull();
+    const { message, details } = refused.json<{ error: { message: string; details: Fields } }>().error;
+    expect(message).toMatch(/^The model acme\/other is at its limit of this gateway: 2 requests in a minute, of all accounts together/);
+    expect(details).toEqual({
+      bound: "model_limit",
+      limit: { metric: "requests", amount: "2", model: "acme/other", renewsAt: expect.any(String) },
+    });
+    expect((await spend(one.key)).status).toBe(200);
+    const named = { models: ["acme/other"] };
+    expect((await spend(one.key, named)).status).toBe(429);
+
+    expect((await owner.get("/account/usage-limits?allAccounts=true")).json()).toMatchObject({ data: [{ id, usage: { spent: "2" } }] });
+    for (const path of [`/account/usage-limits/${id}`, "/account/usage-limits"]) {
+      expect((await stranger.get(path)).text).not.toContain("acme/other");
+    }
+    expect((await stranger.request("DELETE", `/account/usage-limits/${id}`)).status).toBe(404);
+    expect((await change(id, { amount: 3 })).status).toBe(200);
+    expect((await call(two.key)).status).toBe(200);
+    expect((await owner.request("DELETE", `/account/usage-limits/${id}`)).status).toBe(200);
+    expect((await call(two.key)).status).toBe(200);
+    const acts = await app.database.prisma.auditEntry.findMany({ where: { objectId: id }, orderBy: { createdAt: "asc" } });
+    expect(acts.map(({ act, accountId }) => [act, accountId])).toEqual(
+      ["create_usage_limit", "update_usage_limit", "delete_usage_limit"].map((act) => [act, null]),
+    );
+  });
+
+  it.each<[Fields, string]>([
+    [{ allAccounts: true, metric: "requests" }, "model"],
+    [{ allAccounts: true, metric: "credits", model: "acme/other" }, "metric"],
+    [{ allAccounts: true, metric: "requests", model: "acme/other", alertAt: [50] }, "alertAt"],
+    [{ allAccounts: true, metric: "requests", model: "acme/other", apiKeyId: randomUUID() }, "apiKeyId"],
+  ])("%j names %s", async (terms, param) => {
+    const refused = await owner.post("/account/usage-limits", { amount: 1, minutes: 1, ...terms });
+    expectEnvelope(refused, 400, "BAD_REQUEST");
+    expect(refused.json()).toMatchObject({ error: { param } });
   });
 });
 

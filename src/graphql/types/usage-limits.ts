@@ -23,13 +23,13 @@ const MINUTES = `The length of the window in minutes, from 1 to ${WINDOW_MINUTES
 const ROLLING = "True: the window covers the time until now. False: it begins with the clock in the time zone.";
 const TIME_ZONE = "The IANA time zone in which calendar windows begin, such as Europe/Berlin.";
 const ALERT_AT = "Percentages of the amount at which the account is notified, in ascending order.";
-const WHOSE = "The REST ID of the key that it limits, with the keys made with it. Null: the whole account.";
+const WHOSE = "The REST ID of the key that it limits, with the keys made with it. Null: the whole account, or all accounts.";
 
 const UsageLimitMetric = builder.enumType("UsageLimitMetric", {
   description: "The quantity that a usage limit counts.",
   values: describedValues({
     credits: "Credits charged.",
-    requests: "Generations under way, and those with a usage record.",
+    requests: "Generations under way, and those for which an upstream was called.",
     tokens: "Tokens in and out.",
     concurrency: "Generations at once.",
   }),
@@ -78,6 +78,11 @@ const UsageLimit = builder.prismaObject("UsageLimit", {
   ),
   fields: (t) => ({
     apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: WHOSE }),
+    isOfAllAccounts: t.boolean({
+      description: "True: it counts the generations of its model over all accounts together. Operators set it.",
+      select: { accountId: true },
+      resolve: ({ accountId }) => accountId === null,
+    }),
     modelId: t.exposeID("model", { nullable: true, description: MODEL }),
     metric: t.field({
       type: UsageLimitMetric,
@@ -120,12 +125,29 @@ const UsageLimit = builder.prismaObject("UsageLimit", {
   }),
 });
 
+const UsageLimitConnection = builder.connectionObject(
+  { type: UsageLimit, name: "UsageLimitConnection", description: "A page of usage limits." },
+  { name: "UsageLimitEdge", description: "A usage limit and its cursor." },
+);
+
+builder.queryField("modelLimits", (t) =>
+  t.field({
+    type: UsageLimitConnection,
+    nullable: true,
+    description: "Limits of models over all accounts together, newest first. Operators only.",
+    args: pageArgs,
+    complexity: pageCost,
+    resolve: async (_root, args, ctx, info) => {
+      const page = toPageRequest(args, "modelLimits");
+      const limits = await ctx.services.usageLimits.listOfModels(ctx, page, connectionSelectionOf(ctx, info));
+      return toConnection(limits, "modelLimits", createdPosition);
+    },
+  }),
+);
+
 builder.prismaObjectField(Account, "usageLimits", (t) =>
   t.field({
-    type: builder.connectionObject(
-      { type: UsageLimit, name: "UsageLimitConnection", description: "A page of usage limits." },
-      { name: "UsageLimitEdge", description: "A usage limit and its cursor." },
-    ),
+    type: UsageLimitConnection,
     nullable: true,
     description: `Limits that renew, of the account and its keys, newest first. ${NEEDS_KEYS} Operators may read those of any account.`,
     args: { ...pageArgs, apiKeyId: t.arg.id({ description: "The ID of a key: only its own limits." }) },
@@ -148,10 +170,14 @@ const UsageLimitRaiseInput = builder.inputType("UsageLimitRaiseInput", {
 });
 
 const CreateUsageLimitInput = builder.inputType("CreateUsageLimitInput", {
-  description: "Parameters of `createUsageLimit`. State `apiKeyId`, or, as an operator, `accountId`.",
+  description: "Parameters of `createUsageLimit`. State `apiKeyId`, or, as an operator, `accountId`, or `allAccounts` with `model`.",
   fields: (t) => ({
     apiKeyId: t.id({ description: "The ID of the key to limit, with the keys made with it." }),
     accountId: t.id({ description: "The ID of the account to limit. Operators only." }),
+    allAccounts: t.boolean({
+      description: "True: limits the requests, tokens or generations at once of `model`, over all accounts together. Operators only.",
+      defaultValue: false,
+    }),
     metric: t.field({ type: UsageLimitMetric, required: true, description: "The quantity that it counts." }),
     model: t.string({ description: "The ID or an alias of the model whose generations count. Defaults to every model." }),
     amount: t.string({ required: true, description: `The most of it in a window. ${AMOUNT}` }),
@@ -179,7 +205,7 @@ builder.mutationField("createUsageLimit", (t) =>
   t.field({
     type: CreateUsageLimitPayload,
     nullable: true,
-    description: `Limits a key, or, for operators, an account. There are at most ${USAGE_LIMITS_PER_ACCOUNT_MAX} limits of an account's keys. ${NEEDS_KEYS} A key cannot change a limit that it is under.`,
+    description: `Limits a key, or, for operators, an account or a model. There are at most ${USAGE_LIMITS_PER_ACCOUNT_MAX} limits of an account's keys. ${NEEDS_KEYS} A key cannot change a limit that it is under.`,
     args: { input: t.arg({ type: CreateUsageLimitInput, required: true, description: "The limit to create." }) },
     resolve: async (_root, { input: { apiKeyId, accountId, ...terms } }, ctx, info) => {
       const { usageLimits } = ctx.services;
@@ -219,7 +245,7 @@ builder.mutationField("updateUsageLimit", (t) =>
   t.field({
     type: UpdateUsageLimitPayload,
     nullable: true,
-    description: `Changes a limit. ${NEEDS_KEYS} Limits of accounts: operators only.`,
+    description: `Changes a limit. ${NEEDS_KEYS} Limits of accounts and models: operators only.`,
     args: { input: t.arg({ type: UpdateUsageLimitInput, required: true, description: "The limit and its changes." }) },
     resolve: async (_root, { input: { id: given, raise, ...terms } }, ctx, info) => {
       const { usageLimits } = ctx.services;
@@ -240,7 +266,7 @@ builder.mutationField("deleteUsageLimit", (t) =>
   t.field({
     type: DeleteUsageLimitPayload,
     nullable: true,
-    description: `Deletes a limit. ${NEEDS_KEYS} Limits of accounts: operators only.`,
+    description: `Deletes a limit. ${NEEDS_KEYS} Limits of accounts and models: operators only.`,
     args: {
       input: t.arg({
         type: builder.inputType("DeleteUsageLimitInput", {

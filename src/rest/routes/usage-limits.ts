@@ -15,7 +15,7 @@ const usageLimit = json(
   "UsageLimit",
   z.object({
     id: z.string(),
-    accountId: z.string(),
+    accountId: nullableText.describe("Null: all accounts together, of one model."),
     apiKeyId: nullableText.describe("The key that it limits, with the keys made with it. Null: the whole account."),
     model: nullableText.describe("The model whose generations count. Null: every model."),
     metric: z.enum(LIMIT_METRICS),
@@ -40,6 +40,7 @@ const byUsageLimit = z.object({ usageLimit: pathId("The ID of a usage limit.") }
 const limitsQuery = z.strictObject({
   apiKeyId: z.uuid().optional().describe("Only limits of this key."),
   accountId: z.uuid().optional().describe("Limits of another account. Operators only."),
+  allAccounts: z.enum(["true", "false"]).optional().describe("True: limits of models, over all accounts together. Operators only."),
 });
 
 export function addUsageLimitRoutes(route: Route, endpoint: Endpoint, { usageLimits }: Pick<Services, "usageLimits">): void {
@@ -70,13 +71,14 @@ export function addUsageLimitRoutes(route: Route, endpoint: Endpoint, { usageLim
       answer: json("UsageLimitList", z.object({ data: z.array(usageLimit.schema) })),
       requires: requireKeyManager,
       query: limitsQuery,
-      handler: async (ctx, { query }) => ({ data: await withUsage(ctx, await usageLimits.all(ctx, query)) }),
+      handler: async (ctx, { query }) => ({ data: await withUsage(ctx, await usageLimits.all(ctx, toScope(query))) }),
     }),
     POST: endpoint({
       id: "createUsageLimit",
       tag: "Keys",
-      summary: "Limits a key, or, for operators, an account.",
-      description: "State `apiKeyId`, or, as an operator, `accountId`. A window is stated by `period` or `minutes`.",
+      summary: "Limits a key, or, for operators, an account or a model.",
+      description:
+        "State `apiKeyId`, or, as an operator, `accountId`, or `allAccounts` with `model`: a limit of requests, tokens or generations at once of the model, over all accounts together. A window is stated by `period` or `minutes`.",
       answer: usageLimit,
       example: { body: { apiKeyId: "01890a5d-ac96-774b-bcce-b302099a8057", metric: "credits", amount: 5, period: "day" } },
       requires: requireKeyManager,
@@ -117,6 +119,10 @@ export function addUsageLimitRoutes(route: Route, endpoint: Endpoint, { usageLim
       handler: async (ctx, { params }) => ({ id: await usageLimits.delete(ctx, params.usageLimit), deleted: true as const }),
     }),
   });
+
+  function toScope({ allAccounts, ...query }: z.output<typeof limitsQuery>) {
+    return { ...query, allAccounts: allAccounts === "true" };
+  }
 
   function toAnswer({ metric, amount, isRolling, raiseAmount, raiseUntil, ...same }: Row) {
     const raise = raiseUntil === null ? null : { amount: formatAmount(metric, raiseAmount), until: raiseUntil };

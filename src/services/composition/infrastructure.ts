@@ -329,7 +329,7 @@ export async function openInfrastructure(
       await settler.replaySpool();
       await Promise.all([communityModels.load(), modelHealth.load()]);
       await localModelsListed;
-      await routeDirectory.load();
+      await Promise.all([routeDirectory.load(), limitFinder.load()]);
       await recovery.start();
     },
     close: async () => {
@@ -337,7 +337,7 @@ export async function openInfrastructure(
       await outbound.close();
       await settler.close();
       await leases.close();
-      await claims.close();
+      await Promise.all([claims.close(), limitFinder.close()]);
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
       documents.close();

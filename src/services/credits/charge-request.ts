@@ -47,6 +47,8 @@ export interface ChargeRequest {
   readonly limits?: readonly CallerLimit[] | undefined;
   /** The canonical id of the requested model, for those limits. */
   readonly model?: string | undefined;
+  /** Canonical ids of further models that the caller named. Absent: none. */
+  readonly otherModels?: readonly string[] | undefined;
   /** Expected tokens, for those limits. */
   readonly tokens?: number | undefined;
   /** Gets the rates of those limits. */

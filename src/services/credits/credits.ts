@@ -14,6 +14,7 @@ import type { Events } from "../../store/events.js";
 import { isSettlement, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
 import type { LimitClaims } from "../usage-limits/claims.js";
 import { GenerationLimits } from "../usage-limits/generation-limits.js";
+import type { LimitFinder } from "../usage-limits/limit-finder.js";
 import type { ChargeRequest } from "./charge-request.js";
 import { HeldBudget } from "./held-budget.js";
 import { JointBudget } from "./joint-budget.js";
@@ -35,6 +36,7 @@ export class Credits {
     private readonly funds: RefusedFunds,
     private readonly leases: Leases,
     private readonly claims: LimitClaims | null = null,
+    private readonly modelLimits: Pick<LimitFinder, "ofModel" | "hasModels"> | null = null,
   ) {
     this.budgets = new SpendingBudgets(() => funds.topUpUrl);
   }
@@ -42,20 +44,30 @@ export class Credits {
   open(request: ChargeRequest): OpenCharge {
     // The hold is refused while the database is unavailable.
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
-    const limits = request.limits === undefined ? null : this.limitsOf(request, request.limits);
+    const limits = this.limitsOf(request);
     const own = this.budgets.of(request);
     const bound = limits?.hasBudget ? (own ? new JointBudget([own, limits]) : limits) : own;
     return new OpenCharge(this.settler, this.known, this.funds, request, refill, bound && new HeldBudget(bound), this.leases, limits);
   }
 
   /** Null: none concerns it. */
-  private limitsOf(request: ChargeRequest, limits: readonly CallerLimit[]): GenerationLimits | null {
-    if (this.claims === null) return null;
-    const { generationId, estimate, least = estimate, isFree, tokens = 0, model = "", payer, note } = request;
+  private limitsOf(request: ChargeRequest): GenerationLimits | null {
+    const limits = this.concerning(request);
+    if (this.claims === null || limits === undefined) return null;
+    const { generationId, estimate, least = estimate, isFree, tokens = 0, model = "", otherModels = [], payer, note } = request;
     const isOfAgent = payer.run?.maxCost != null;
-    const generation = { generationId, limits, model, estimate, least, tokens, isFree, isOfAgent, note };
+    const generation = { generationId, limits, model, otherModels, estimate, least, tokens, isFree, isOfAgent, note };
     const opened = new GenerationLimits(this.claims, generation);
     return opened.isEmpty ? null : opened;
+  }
+
+  /** Those of the caller, and of the models over all accounts, in the order of their ids. Undefined: none. */
+  private concerning({ limits, model = "", otherModels }: ChargeRequest): readonly CallerLimit[] | undefined {
+    const { modelLimits } = this;
+    if (!modelLimits?.hasModels) return limits;
+    const ofModels = [model, ...(otherModels ?? [])].flatMap((each) => modelLimits.ofModel(each) ?? []);
+    if (ofModels.length === 0) return limits;
+    return [...(limits ?? []), ...new Set(ofModels)].sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 }
 

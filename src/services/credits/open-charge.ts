@@ -123,9 +123,8 @@ export class OpenCharge {
     this.conclude();
     const preparation = this.bound?.prepareFor(costNanocredits) ?? null;
     if (preparation) await preparation;
-    const record = preparation ? (this.limits?.asOfNow(recorded) ?? recorded) : recorded;
-    const { settleMost } = this;
-    const amount = smaller(smaller(costNanocredits, AMOUNT_MAX), settleMost ?? AMOUNT_MAX);
+    const record = this.limits?.settling(recorded, preparation !== null) ?? recorded;
+    const amount = smaller(smaller(costNanocredits, AMOUNT_MAX), this.settleMost ?? AMOUNT_MAX);
     // Before any wait, so that no other generation can use the same part of the limit.
     this.bound?.takeFor(amount);
     if (this.extension) await this.extension;
@@ -156,9 +155,9 @@ export class OpenCharge {
     if (lacks()) await this.leases.recall(this.request.payer.accountId).then(extend, () => undefined);
   }
 
-  async release(): Promise<void> {
+  async release(wasCalled = false): Promise<void> {
     this.conclude();
-    if (this.request.isFree) return this.limits?.end(null);
+    if (this.request.isFree) return this.limits?.fail(wasCalled);
     if (this.extension) await this.extension;
     try {
       if (this.releaseReserved()) return;
@@ -170,7 +169,7 @@ export class OpenCharge {
       if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
     } finally {
       this.bound?.leave(0n);
-      this.limits?.end(null);
+      this.limits?.fail(wasCalled);
     }
   }
 

@@ -96,6 +96,11 @@ class PlannedCharge implements ChargeRequest {
     return this.plan.model.id;
   }
 
+  get otherModels(): readonly string[] | undefined {
+    const { isChargedAsServed, candidates, model } = this.plan;
+    return isChargedAsServed ? candidates.flatMap((each) => (each.model.id === model.id ? [] : [each.model.id])) : undefined;
+  }
+
   get tokens(): number | undefined {
     return this.plan.tokens?.(this.plan);
   }

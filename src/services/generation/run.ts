@@ -363,7 +363,7 @@ export class GenerationRun {
 
   /** Charges and records nothing, because nothing was delivered. Does nothing after a charge or release. */
   async release(): Promise<void> {
-    if (this.charge && !this.charge.isConcluded) await this.charge.release();
+    if (this.charge && !this.charge.isConcluded) await this.charge.release(this.calledAt !== null);
   }
 
   /** Times so far. */

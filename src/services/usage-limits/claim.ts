@@ -27,6 +27,8 @@ export class LimitClaim {
   held = 0n;
   /** Charged on disk while the database is unavailable, so that no usage row counts it yet. */
   spooled = 0n;
+  /** Counted in no usage row, and to be counted with the next claim. */
+  used = 0n;
   /** Null: the database was not asked yet. */
   known: KnownLimit | null = null;
   /** The limit was deleted: it refuses nothing. */
@@ -51,7 +53,12 @@ export class LimitClaim {
 
   /** What the process must keep beside free amounts. */
   get inUse(): bigint {
-    return this.held + this.spooled;
+    return this.held + this.spooled + this.used;
+  }
+
+  /** The account, as events name it. */
+  get accountName(): string {
+    return this.limit.accountId ?? "";
   }
 
   /** All or nothing. `now`: milliseconds since 1970. */
@@ -71,9 +78,10 @@ export class LimitClaim {
     return left > 0n ? left : 0n;
   }
 
-  /** Releases a taken amount; the charged part is in usage rows from now on. */
-  conclude(taken: bigint, charged: bigint): void {
+  /** Releases a taken amount; the charged part is in usage rows from now on, or with `isUse` is counted with the next claim. */
+  conclude(taken: bigint, charged: bigint, isUse = false): void {
     this.held -= taken;
+    if (isUse) this.used += charged;
     this.free += taken - charged;
     if (this.free < 0n) this.free = 0n;
     this.refused = null;

@@ -59,6 +59,7 @@ const PAUSED_MS = HEARTBEAT_DEAD_MS / 2;
 interface Wish {
   readonly claim: LimitClaim;
   readonly keeps: bigint;
+  readonly used: bigint;
   readonly wait: bigint;
   readonly room: bigint;
 }
@@ -133,7 +134,7 @@ export class LimitClaims {
         const isElsewhere = known.claimed > 0n && (known.idle > 0n || (known.oldestAt ?? 0) <= askedAt);
         const isSpent = least > known.size - known.spent;
         if (isSpent || (!isElsewhere && (!isPatient || claim.free >= least))) break;
-        if (isElsewhere) this.deps.events.publish("usage-limit-wanted", { accountId: claim.limit.accountId, limitId: claim.limit.id });
+        if (isElsewhere) this.deps.events.publish("usage-limit-wanted", { accountId: claim.accountName, limitId: claim.limit.id });
         await claim.changed(isElsewhere ? CLAIM_RECALL_LOOK_MS : CLAIM_HELD_LOOK_MS);
         if (this.mayGrant && claim.take(most, this.now)) return most;
       }
@@ -170,6 +171,11 @@ export class LimitClaims {
     return claim;
   }
 
+  /** Counts its use at once, as it is more than was claimed. */
+  report(claim: LimitClaim): void {
+    void this.claim(claim).catch(() => undefined);
+  }
+
   noteSpent(claim: LimitClaim): void {
     this.deps.alerts?.noteSpent(claim.limit);
   }
@@ -197,7 +203,7 @@ export class LimitClaims {
   }
 
   private giveAll(accountId: string): void {
-    for (const { limit } of this.byId.values()) if (limit.accountId === accountId) this.give(limit.id);
+    for (const { limit } of this.byId.values()) if ((limit.accountId ?? "") === accountId) this.give(limit.id);
   }
 
   private give(limitId: string): void {
@@ -219,6 +225,7 @@ export class LimitClaims {
   private async sweep(): Promise<void> {
     const { now } = this;
     for (const claim of this.byId.values()) {
+      if (claim.used > 0n && !claim.isClaiming) await this.claim(claim);
       if (now - claim.usedAt < CLAIM_IDLE_MS || claim.waiting.size > 0) continue;
       if (claim.free > 0n || (claim.known !== null && claim.inUse === 0n)) {
         this.drop(claim);
@@ -260,7 +267,8 @@ export class LimitClaims {
     const rows = await database.prisma.$queryRaw<ClaimRow[]>`
       SELECT * FROM usage_limit_claim(${processId}::uuid, ${clock.now()}::timestamptz, ${HEARTBEAT_DEAD_MS / 1000}::integer,
         ${wishes.map(({ claim }) => claim.limit.id)}::uuid[], ${column(({ keeps }) => keeps)}::bigint[],
-        ${column(({ claim }) => claim.inUse)}::bigint[], ${column(({ wait }) => wait)}::bigint[], ${column(({ room }) => room)}::bigint[])`;
+        ${column(({ claim, used }) => claim.inUse - used)}::bigint[], ${column(({ wait }) => wait)}::bigint[],
+        ${column(({ room }) => room)}::bigint[], ${column(({ used }) => used)}::bigint[])`;
     const byId = new Map(rows.map((row) => [row.id, row]));
     const isLate = Date.now() - sentAt > PAUSED_MS;
     for (const wish of wishes) this.answered(wish, byId.get(wish.claim.limit.id), isLate);
@@ -270,18 +278,20 @@ export class LimitClaims {
     const now = Date.now();
     let wait = 0n;
     for (const [amount = 0n] of claim.waiting) wait += amount;
-    const keeps = claim.inUse + claim.free;
+    const { used } = claim;
+    const keeps = claim.inUse - used + claim.free;
     wait = larger(wait - claim.free, 0n);
     const isPaused = now < claim.pausedUntil || this.isClosed || (wait === 0n && claim.roomTaken === 0n);
-    if (isPaused) return { claim, keeps, wait, room: 0n };
+    if (isPaused) return { claim, keeps, used, wait, room: 0n };
     const isHot = now - claim.takenAt < CLAIM_DOUBLED_MS;
     claim.room = larger(isHot ? larger(claim.room, claim.roomTaken * 2n) : claim.room, wait * CLAIM_ROOM);
     claim.takenAt = now;
-    return { claim, keeps, wait, room: claim.room };
+    return { claim, keeps, used, wait, room: claim.room };
   }
 
-  /** `isLate`: what was granted may have been granted to others since. */
-  private answered({ claim, keeps }: Wish, row: ClaimRow | undefined, isLate: boolean): void {
+  /** `isLate`: others may have been granted the same part since. */
+  private answered({ claim, keeps, used }: Wish, row: ClaimRow | undefined, isLate: boolean): void {
+    claim.used -= used;
     if (!row) {
       claim.isGone = true;
       return;

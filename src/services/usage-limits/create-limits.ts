@@ -17,5 +17,8 @@ interface Dependencies {
 
 export function createLimits(dependencies: Dependencies) {
   const alerts = new LimitAlerts(dependencies);
-  return { claims: new LimitClaims({ ...dependencies, alerts }), limitFinder: new LimitFinder(dependencies.database, dependencies.events) };
+  return {
+    claims: new LimitClaims({ ...dependencies, alerts }),
+    limitFinder: new LimitFinder(dependencies.database, dependencies.events, dependencies.log),
+  };
 }

@@ -12,8 +12,10 @@ import { limitExceeded } from "./refusals.js";
 export interface LimitedGeneration {
   readonly generationId: string;
   readonly limits: readonly CallerLimit[];
-  /** Canonical ids of the models that it may be charged at. */
+  /** The canonical id of the requested model, which its usage row names. */
   readonly model: string;
+  /** Canonical ids of further models that the caller named. */
+  readonly otherModels: readonly string[];
   /** Nanocredits: the usual hold, and the least that it can do with. */
   readonly estimate: bigint;
   readonly least: bigint;
@@ -40,15 +42,17 @@ export class GenerationLimits {
   private readonly units: Unit[] = [];
   /** Taken from each limit of credits, and not drawn by the hold yet. */
   private reserved = 0n;
+  /** The canonical id of the model that served. */
+  private served: string | null = null;
   private isEnded = false;
 
   constructor(
     private readonly claims: LimitClaims,
     private readonly generation: LimitedGeneration,
   ) {
-    const { limits, model, isFree, isOfAgent, tokens } = generation;
+    const { limits, model, otherModels, isFree, isOfAgent, tokens } = generation;
     for (const limit of limits) {
-      if (limit.model !== null && limit.model !== model) continue;
+      if (limit.model !== null && limit.model !== model && !otherModels.includes(limit.model)) continue;
       const { metric } = limit;
       if (metric === "credits") {
         if (!isFree) this.credits.push(claims.of(limit));
@@ -63,9 +67,10 @@ export class GenerationLimits {
     return this.credits.length === 0 && this.units.length === 0;
   }
 
-  /** The record of a charge for which more was claimed meanwhile: maybe of a window that began after the record was made. */
-  asOfNow(record: LedgerRecord): LedgerRecord {
-    return { ...record, timestamp: new Date(this.claims.now).toISOString() };
+  /** The charge is about to be settled. `isLater`: more was claimed since its record, maybe of a window that has begun since. */
+  settling(record: LedgerRecord, isLater: boolean): LedgerRecord {
+    this.served = record.modelUsed;
+    return isLater ? { ...record, timestamp: new Date(this.claims.now).toISOString() } : record;
   }
 
   get hasBudget(): boolean {
@@ -89,27 +94,47 @@ export class GenerationLimits {
 
   /** `charged`: the hold's charge is committed, or on disk only (`isSpooled`). Once. */
   conclude(taken: bigint, charged: bigint, isSpooled = false): void {
-    for (const claim of this.credits) {
-      if (isSpooled && charged > 0n) this.claims.keepSpooled(this.generation.generationId, claim, charged);
-      claim.conclude(taken, charged);
-      if (charged > 0n) this.claims.noteSpent(claim);
-    }
+    for (const claim of this.credits) this.count(claim, taken, this.concerns(claim) ? charged : 0n, isSpooled);
   }
 
-  /** Releases what the hold did not draw, and counts the usage row, which may be on disk only (`isSpooled`). `tokens` null: there is none. */
-  end(tokens: number | null, isSpooled = false): void {
+  /** Releases what the hold did not draw, and counts the usage row, which may be on disk only (`isSpooled`). */
+  end(tokens: number, isSpooled = false): void {
+    this.endWith((claim, { metric }) => {
+      if (metric === "concurrency" || !this.concerns(claim)) return 0n;
+      return metric === "tokens" ? BigInt(tokens) : 1n;
+    }, isSpooled);
+  }
+
+  /** Releases everything but, after an upstream was called (`wasCalled`), the request. */
+  fail(wasCalled: boolean): void {
+    this.endWith((_claim, { metric }) => (wasCalled && metric === "requests" ? 1n : 0n), false, true);
+  }
+
+  private endWith(countOf: (claim: LimitClaim, limit: CallerLimit) => bigint, isSpooled: boolean, hasNoRow = false): void {
     if (this.isEnded) return;
     this.isEnded = true;
     for (const claim of this.credits) claim.conclude(this.reserved, 0n);
     this.reserved = 0n;
     for (const unit of this.units) {
-      const { metric } = unit.claim.limit;
-      const counted = tokens === null || metric === "concurrency" ? 0n : metric === "tokens" ? BigInt(tokens) : 1n;
-      if (isSpooled && counted > 0n) this.claims.keepSpooled(this.generation.generationId, unit.claim, counted);
-      unit.claim.conclude(unit.taken, counted);
+      const { claim, taken } = unit;
       unit.taken = 0n;
-      if (counted > 0n) this.claims.noteSpent(unit.claim);
+      this.count(claim, taken, taken === 0n ? 0n : countOf(claim, claim.limit), isSpooled, hasNoRow);
     }
+  }
+
+  /** By the usage row, if the limit counts it there. */
+  private count(claim: LimitClaim, taken: bigint, counted: bigint, isSpooled: boolean, hasNoRow = false): void {
+    const { accountId, model } = claim.limit;
+    const isUse = hasNoRow || accountId === null || (model !== null && model !== this.generation.model);
+    if (isSpooled && counted > 0n && !isUse) this.claims.keepSpooled(this.generation.generationId, claim, counted);
+    claim.conclude(taken, counted, isUse);
+    if (isUse && counted > taken) this.claims.report(claim);
+    if (counted > 0n) this.claims.noteSpent(claim);
+  }
+
+  /** Of several models that the caller named, only the requested one and that which served are counted. */
+  private concerns({ limit }: LimitClaim): boolean {
+    return limit.model === null || limit.model === this.generation.model || limit.model === this.served;
   }
 
   // The budget of the hold.
@@ -182,7 +207,7 @@ export class GenerationLimits {
     if (note)
       note.rates =
         ratesOf(
-          this.units.map(({ claim }) => claim),
+          this.units.flatMap(({ claim }) => (claim.limit.accountId === null ? [] : [claim])),
           this.claims.now,
         ) ?? note.rates;
   }
@@ -196,7 +221,7 @@ export class GenerationLimits {
       const { estimate, least } = this.generation;
       if (this.credits.length > 0) await this.acquire(least, estimate);
     } catch (error) {
-      this.end(null);
+      this.fail(false);
       throw error;
     } finally {
       this.noteRates();

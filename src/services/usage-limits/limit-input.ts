@@ -42,6 +42,8 @@ const terms = {
 export const createUsageLimitInput = z.strictObject({
   apiKeyId: z.uuid().nullish(),
   accountId: z.uuid().nullish(),
+  /** Of one model, over all accounts together: for operators. */
+  allAccounts: z.boolean().optional(),
   metric: z.enum(LIMIT_METRICS),
   model: z.string().min(1).max(253).nullish(),
   ...terms,

@@ -1,4 +1,8 @@
 export const USAGE_LIMITS_PER_ACCOUNT_MAX = 200;
+/** Limits of models, over all accounts. */
+export const MODEL_LIMITS_MAX = 200;
+/** They are read again that often, should an event be lost. */
+export const MODEL_LIMITS_LOOK_MS = 30_000;
 /** Accounts whose limits are kept in memory. */
 export const LIMIT_ACCOUNTS_MAX = 10_000;
 /** The longest window: 366 days. */

@@ -16,7 +16,7 @@ import { readableAccountOf, requireAccount, requireKeyManager, requireOperator }
 import { type AuditAct, recordAct } from "../audit/audit-log.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { type CreateUsageLimitInput, type LimitTerms, toTerms, type UpdateUsageLimitInput } from "./limit-input.js";
-import { USAGE_LIMITS_PER_ACCOUNT_MAX } from "./limits.js";
+import { MODEL_LIMITS_MAX, USAGE_LIMITS_PER_ACCOUNT_MAX } from "./limits.js";
 
 const IDENTITY = { id: true, createdAt: true } as const;
 export type SelectedUsageLimit = Pick<UsageLimitModel, keyof typeof IDENTITY>;
@@ -30,6 +30,13 @@ export interface LimitUsage {
   readonly renewsAt: Date | null;
   /** In whole percent of the amount in force. */
   readonly percent: number;
+}
+
+export interface LimitScope {
+  readonly apiKeyId?: string | undefined;
+  readonly accountId?: string | undefined;
+  /** Of models. */
+  readonly allAccounts?: boolean | undefined;
 }
 
 export interface UsageLimitsDependencies {
@@ -56,9 +63,23 @@ export class UsageLimits {
     return toPage(rows, page, () => this.rows.count({ where, take: COUNT_TAKE })) as Page<SelectedUsageLimit>;
   }
 
+  /** Limits of models over all accounts, newest first; for operators. */
+  async listOfModels<Select extends Prisma.UsageLimitSelect>(
+    ctx: RequestContext,
+    page: PageRequest,
+    select: Select,
+  ): Promise<Page<SelectedUsageLimit>> {
+    requireOperator(ctx);
+    const { where: older, ...query } = newestFirst(page);
+    const where = { accountId: null };
+    const rows = await this.rows.findMany({ where: { ...where, ...older }, select: { ...select, ...IDENTITY }, ...query });
+    return toPage(rows, page, () => this.rows.count({ where, take: COUNT_TAKE })) as Page<SelectedUsageLimit>;
+  }
+
   /** All rows with all columns, for one answer. */
-  async all(ctx: RequestContext, scope: { readonly apiKeyId?: string | undefined; readonly accountId?: string | undefined }) {
-    const accountId = readableAccountOf(ctx, requireKeyManager, scope.accountId);
+  async all(ctx: RequestContext, scope: LimitScope) {
+    if (scope.allAccounts === true) requireOperator(ctx);
+    const accountId = scope.allAccounts === true ? null : readableAccountOf(ctx, requireKeyManager, scope.accountId);
     const where = { accountId, ...(scope.apiKeyId !== undefined && { apiKeyId: scope.apiKeyId }) };
     const orderBy = [{ createdAt: "desc" }, { id: "desc" }] satisfies Prisma.UsageLimitOrderByWithRelationInput[];
     return this.rows.findMany({ where, orderBy, take: 2 * USAGE_LIMITS_PER_ACCOUNT_MAX });
@@ -107,11 +128,9 @@ export class UsageLimits {
 
   /** Rejects with BAD_REQUEST naming the field, FORBIDDEN, NOT_FOUND, and with CONFLICT when the account has too many. */
   async create(ctx: RequestContext, input: CreateUsageLimitInput): Promise<string> {
-    const { apiKeyId, accountId: stated, metric, model, ...terms } = input;
-    if ((apiKeyId == null) === (stated == null)) {
-      throw wrongField("apiKeyId", "state the key that the limit is of, or, as an operator, the account (accountId)");
-    }
-    const accountId = apiKeyId == null ? await this.anyAccount(ctx, stated ?? "") : await this.ownKey(ctx, apiKeyId);
+    const { apiKeyId, accountId: _, allAccounts = false, metric, model, ...terms } = input;
+    const accountId = await this.limitedAccount(ctx, input);
+    if (allAccounts) assertOfModel(input);
     const now = this.deps.clock.now();
     const id = createId();
     const data = {
@@ -124,12 +143,13 @@ export class UsageLimits {
     };
     await this.deps.database.prisma.$transaction(async (transaction) => {
       // Two concurrent requests must not both create the last one allowed.
-      await lockName(transaction, `usage limits of ${accountId}`);
-      await forgetRevoked(transaction, accountId);
+      await lockName(transaction, lockOf(accountId));
+      if (accountId !== null) await forgetRevoked(transaction, accountId);
       const isOfKey = apiKeyId != null;
       const count = await transaction.usageLimit.count({ where: { accountId, apiKeyId: isOfKey ? { not: null } : null } });
-      if (count >= USAGE_LIMITS_PER_ACCOUNT_MAX) {
-        throw conflict(`The account has ${USAGE_LIMITS_PER_ACCOUNT_MAX} limits, which is the most: delete one first.`);
+      const most = allAccounts ? MODEL_LIMITS_MAX : USAGE_LIMITS_PER_ACCOUNT_MAX;
+      if (count >= most) {
+        throw conflict(`${allAccounts ? "Models have" : "The account has"} ${most} limits, which is the most: delete one first.`);
       }
       await transaction.usageLimit.create({ data });
       await this.record(transaction, ctx, "create_usage_limit", data);
@@ -144,10 +164,11 @@ export class UsageLimits {
     const now = this.deps.clock.now();
     await this.deps.database.prisma.$transaction(async (transaction) => {
       // Of two concurrent changes, the second must not undo the first.
-      await lockName(transaction, `usage limits of ${accountId}`);
+      await lockName(transaction, lockOf(accountId));
       const before = await transaction.usageLimit.findUnique({ where: { id } });
       if (!before) throw notFound("usage limit");
       const terms = toTerms(input, before, now);
+      if (accountId === null) assertOfModel({ ...before, alertAt: terms.alertAt });
       await transaction.usageLimit.update({ where: { id }, data: { ...terms, updatedAt: now } });
       // A percentage is reached again under the new terms.
       await transaction.usageLimitAlert.deleteMany({ where: { limitId: id } });
@@ -173,6 +194,16 @@ export class UsageLimits {
     if (row.apiKeyId === null) requireOperator(ctx);
     else await this.ownKey(ctx, row.apiKeyId);
     return row;
+  }
+
+  /** Null: all accounts. */
+  private async limitedAccount(ctx: RequestContext, { apiKeyId, accountId, allAccounts }: CreateUsageLimitInput): Promise<string | null> {
+    if ([apiKeyId != null, accountId != null, allAccounts === true].filter(Boolean).length !== 1) {
+      throw wrongField("apiKeyId", "state the key that the limit is of, or, as an operator, the account (accountId), or allAccounts");
+    }
+    if (allAccounts) requireOperator(ctx);
+    if (apiKeyId != null) return this.ownKey(ctx, apiKeyId);
+    return accountId == null ? null : this.anyAccount(ctx, accountId);
   }
 
   private async anyAccount(ctx: RequestContext, accountId: string): Promise<string> {
@@ -209,16 +240,27 @@ export class UsageLimits {
     const { id, accountId, apiKeyId, model, metric, amount, period, minutes, isRolling, timeZone, raiseAmount, raiseUntil } = limit;
     const raised = { raiseAmount: formatAmount(metric, raiseAmount), raiseUntil: raiseUntil?.toISOString() ?? null };
     const after = { apiKeyId, model, metric, amount: formatAmount(metric, amount), period, minutes, isRolling, timeZone, ...raised };
-    return recordAct(writer, ctx, { act, accountId, objectId: id, after });
+    return recordAct(writer, ctx, { act, ...(accountId !== null && { accountId }), objectId: id, after });
   }
 
-  private changed(accountId: string): void {
-    this.deps.events.publish("usage-limits-changed", { accountId });
+  private changed(accountId: string | null): void {
+    this.deps.events.publish("usage-limits-changed", { accountId: accountId ?? "" });
   }
 
   private get rows() {
     return this.deps.database.prisma.usageLimit;
   }
+}
+
+function lockOf(accountId: string | null): string {
+  return accountId === null ? "usage limits of models" : `usage limits of ${accountId}`;
+}
+
+/** Throws BAD_REQUEST for terms that a limit over all accounts cannot have. */
+function assertOfModel({ model, metric, alertAt }: Pick<CreateUsageLimitInput, "model" | "metric" | "alertAt">): void {
+  if (model == null) throw wrongField("model", "name the model: a limit of all accounts is of one model");
+  if (metric === "credits") throw wrongField("metric", "a limit of all accounts is of requests, tokens or concurrency");
+  if ((alertAt ?? []).length > 0) throw wrongField("alertAt", "a limit of all accounts notifies no account: leave it out");
 }
 
 /** Deletes limits of revoked keys that no process claims a part of: a generation under way keeps within its limits. */

@@ -408,6 +408,7 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Mutation.deleteVendorKey", document: mutation("deleteVendorKey", "deletedId"), input: { id: "$id" } },
   },
   { needs: "manager", rest: { method: "GET", path: "/usage-limits" } },
+  { needs: "operator", graphql: { field: "Query.modelLimits", document: "{ modelLimits(first: 1) { nodes { id amount } } }" } },
   { needs: "manager", graphql: { field: "Account.usageLimits", document: me("usageLimits(first: 1) { nodes { id amount } }") } },
   {
     needs: "manager",

@@ -309,6 +309,123 @@ describe("exact claims", () => {
   });
 });
 
+describe("use without usage records", () => {
+  it("counts failed requests for which an upstream was called, on every process, until they leave the window", async () => {
+    clock = createMovableClock();
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const requests = await addLimit(payer, { amount: 2n, metric: "requests", minutes: 1, isRolling: true });
+    const tokens = await addLimit(payer, { amount: 10n, metric: "tokens", minutes: 1, isRolling: true });
+    const limits = [requests, tokens].sort((first, second) => (first.id < second.id ? -1 : 1));
+    const [one, two] = [await start(), await start()];
+    const fail = async (process: MoneyProcess, wasCalled: boolean) => {
+      const charge = open(process, payer, 1n, limits, { tokens: 8 });
+      await charge.held;
+      await charge.release(wasCalled);
+    };
+
+    for (let count = 0; count < 3; count += 1) await fail(one, false);
+    await fail(one, true);
+    await fail(two, true);
+
+    expect(await spend(one, payer, 1n, 1n, limits)).toMatchObject({
+      refusal: { code: "RATE_LIMITED", details: { limit: { spent: "2" } } },
+    });
+    expect(await spend(two, payer, 1n, 1n, limits)).toHaveProperty("refusal");
+    clock.advance(62);
+    expect(await spend(two, payer, 1n, 1n, limits)).toEqual({ charged: 1n });
+  });
+
+  it("counts another model that the caller named and that served, and no model that did not", async () => {
+    clock = createMovableClock();
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const limits = [
+      await addLimit(payer, { amount: 10n, model: "acme/other" }),
+      await addLimit(payer, { amount: 2n, metric: "requests", model: "acme/other" }),
+    ].sort((first, second) => (first.id < second.id ? -1 : 1));
+    const [one, two] = [await start(), await start()];
+    const call = async (process: MoneyProcess, modelUsed: string) => {
+      const charge = open(process, payer, 6n, limits, { otherModels: ["acme/other"] });
+      try {
+        await charge.held;
+      } catch (error) {
+        await charge.release();
+        return (error as { code: string }).code;
+      }
+      return (await charge.settle(6n, record({ modelUsed }))).chargedNanocredits;
+    };
+
+    expect([await call(one, "acme/chat"), await call(two, "acme/chat")]).toEqual([6n, 6n]);
+    expect(await call(one, "acme/other")).toBe(6n);
+    expect([await call(two, "acme/other"), await call(one, "acme/chat")]).toEqual(["KEY_BUDGET_EXHAUSTED", "KEY_BUDGET_EXHAUSTED"]);
+  });
+});
+
+describe("a limit of a model", () => {
+  async function addModelLimit(
+    amount: bigint,
+    terms: Pick<LimitTerms, "metric" | "minutes" | "period" | "isRolling">,
+  ): Promise<CallerLimit> {
+    const { metric = "requests" } = terms;
+    const id = randomUUID();
+    await test.database.prisma.usageLimit.create({ data: { id, model: "acme/chat", amount, metric, ...terms } });
+    return { id, accountId: null, metric, isOfKey: false, model: "acme/chat", rollingMs: null, hasAlerts: false };
+  }
+
+  it.each([{ minutes: 1, isRolling: true }, { minutes: 1 }])("is kept over accounts, processes and a death: %j", async (terms) => {
+    clock = createMovableClock(new Date("2026-11-28T12:00:05Z"));
+    const payers = [await createPayer(pool, ledger, { pack: 1_000_000n }), await createPayer(pool, ledger, { pack: 1_000_000n })];
+    const limit = await addModelLimit(20n, terms);
+    const [one, two] = [await start(), await start()];
+    const callMany = (processesOf: readonly MoneyProcess[]) =>
+      Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          spend(processesOf[index % processesOf.length] as MoneyProcess, payers[index % 2] as TestPayer, 1n, 1n, [limit]),
+        ),
+      );
+    const served = (results: Awaited<ReturnType<typeof callMany>>) => results.filter(({ refusal }) => refusal === undefined).length;
+
+    const first = await callMany([one, two]);
+    expect(served(first)).toBeGreaterThan(0);
+    expect(served(first)).toBeLessThanOrEqual(20);
+    expect(first.find(({ refusal }) => refusal)?.refusal).toMatchObject({
+      code: "RATE_LIMITED",
+      details: { bound: "model_limit", limit: { metric: "requests", amount: "20", model: "acme/chat" } },
+    });
+    // It has reported nothing of the last requests yet.
+    await pool.query("DELETE FROM gateway_process WHERE id = $1", [one.processId]);
+    const second = await callMany([two]);
+    expect(served(first) + served(second)).toBeLessThanOrEqual(20);
+
+    clock.advance(62);
+    const third = await callMany([two]);
+    expect(served(third)).toBe(20);
+    processes = [two];
+    await one.close();
+  });
+
+  it("counts tokens after an answer, and generations at once", async () => {
+    clock = createMovableClock();
+    const payer = await createPayer(pool, ledger, { pack: 1_000_000n });
+    const tokens = await addModelLimit(100n, { metric: "tokens", minutes: 1 });
+    const [one, two] = [await start(), await start()];
+    const counted = open(one, payer, 1n, [tokens], { tokens: 30 });
+    await counted.held;
+    await counted.settle(1n, record({ usage: { ...usageRecord().usage, inputTextTokens: 60, outputTextTokens: 39 } }));
+    const uses = async () => (await test.database.prisma.usageLimitUse.findFirst({ where: { limitId: tokens.id } }))?.amount;
+    await expect.poll(uses, { interval: 5 }).toBe(99n);
+    const last = open(two, payer, 1n, [tokens], { tokens: 2 });
+    await expect(last.held).rejects.toMatchObject({ code: "RATE_LIMITED", details: { bound: "model_limit" } });
+    await last.release();
+
+    const atOnce = await addModelLimit(1n, { metric: "concurrency", period: null });
+    const running = open(one, payer, 1n, [atOnce]);
+    await running.held;
+    expect(await spend(two, payer, 1n, 1n, [atOnce])).toMatchObject({ refusal: { code: "RATE_LIMITED", retryAfterSeconds: 1 } });
+    await running.release();
+    expect(await spend(two, payer, 1n, 1n, [atOnce])).toEqual({ charged: 1n });
+  });
+});
+
 describe("rolling and calendar windows together", () => {
   it("are never over, whenever they are looked at", async () => {
     clock = createMovableClock(new Date("2026-11-27T20:00:00Z"));
