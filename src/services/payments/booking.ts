@@ -2,7 +2,6 @@
  * Books payments, refunds and disputes, each once, however often, late and in any order they are reported. The row of
  * the account is locked meanwhile.
  */
-import { createHash } from "node:crypto";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits, smaller } from "../../lib/money.js";
@@ -291,11 +290,4 @@ async function nextReceiptNumber(transaction: Transaction): Promise<number> {
   await lockName(transaction, "receipt numbers");
   const { _max } = await transaction.topUp.aggregate({ _max: { receiptNumber: true } });
   return (_max.receiptNumber ?? 0) + 1;
-}
-
-/** The same for the same name: a UUID of version 8 (RFC 9562 5.8). */
-export function bookingId(name: string): string {
-  const hash = createHash("sha256").update(name).digest("hex");
-  const variant = "89ab"[Number.parseInt(hash[16] ?? "0", 16) % 4];
-  return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-${variant}${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }

@@ -6,14 +6,14 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
 import { conflict, credentialRefused, invalidInput, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { isUuid } from "../../lib/ids.js";
+import { isUuid, namedId } from "../../lib/ids.js";
 import { parseNanocredits } from "../../lib/money.js";
 import type { SalesSettings } from "../../lib/settings.js";
 import { CREDITS_MAX } from "../../limits.js";
 import { type Database, lockName } from "../../store/database.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import { parseInput, storableText } from "../requests/input.js";
-import { type BookingResult, bookingId, type TopUpBooking } from "./booking.js";
+import type { BookingResult, TopUpBooking } from "./booking.js";
 import { CREDITS_WEBHOOK, CREDITS_WEBHOOK_ID, SIGNATURE_AGE_SECONDS_MAX } from "./limits.js";
 import { NANOCREDITS_PER_CENT } from "./money.js";
 
@@ -69,7 +69,7 @@ export class CreditWebhooks {
       select: { id: true },
     });
     if (!account) throw wrongField("account", "is no account of this gateway: send its ID or handle");
-    const topUpId = bookingId(`credits webhook ${request.id}`);
+    const topUpId = namedId(`credits webhook ${request.id}`);
     const row = await database.prisma.$transaction(async (transaction) => {
       await lockName(transaction, `top-up ${topUpId}`);
       const earlier = await transaction.topUp.findUnique({ where: { id: topUpId } });
