@@ -351,7 +351,8 @@ BEGIN
           cost_nanocredits = r_charged[s.i], response_time_ms = response_times[s.i], time_to_first_token_ms = first_tokens[s.i],
           status = statuses[s.i], usage_source = usage_sources[s.i], parent_request_id = parents[s.i], is_recovered = false,
           held_nanocredits = helds[s.i], upstream_us = upstream_times[s.i], gateway_us = gateway_times[s.i],
-          upstream = upstreams[s.i], route = routes[s.i], upstream_cost_nanocredits = upstream_costs[s.i], attempts = attempt_lists[s.i]::jsonb
+          upstream = upstreams[s.i], route = routes[s.i], upstream_cost_nanocredits = upstream_costs[s.i], attempts = attempt_lists[s.i]::jsonb,
+          app_margin_nanocredits = credit_margin(r_charged[s.i], earner_lists[s.i])
         FROM generate_subscripts(corrected, 1) AS s(i)
         WHERE corrected[s.i] AND u.id = ids[s.i];
     END IF;
@@ -361,14 +362,15 @@ BEGIN
         output_text_tokens, output_reasoning_tokens, output_audio_tokens, output_image_tokens,
         output_video_milliseconds, output_audio_milliseconds,
         cost_nanocredits, response_time_ms, time_to_first_token_ms, status, usage_source, parent_request_id, is_recovered,
-        held_nanocredits, upstream_us, gateway_us, upstream, route, upstream_cost_nanocredits, attempts)
+        held_nanocredits, upstream_us, gateway_us, upstream, route, upstream_cost_nanocredits, attempts, app_margin_nanocredits)
       SELECT o.id, o.account_id, o.api_key_id, o.api_key_name, o.api_key_type, o.at, o.modality, o.model, o.model_used, o.source,
         quantities[o.seq][1], quantities[o.seq][2], quantities[o.seq][3], quantities[o.seq][4], quantities[o.seq][5],
         quantities[o.seq][6], quantities[o.seq][7], quantities[o.seq][8], quantities[o.seq][9],
         quantities[o.seq][10], quantities[o.seq][11],
         o.charged, o.response_time, o.first_token, o.status, o.usage_source, o.parent, o.kind = 'recover',
         helds[o.seq], upstream_times[o.seq], gateway_times[o.seq],
-        upstreams[o.seq], routes[o.seq], upstream_costs[o.seq], attempt_lists[o.seq]::jsonb
+        upstreams[o.seq], routes[o.seq], upstream_costs[o.seq], attempt_lists[o.seq]::jsonb,
+        credit_margin(o.charged, earner_lists[o.seq])
       FROM unnest(kinds, ids, account_ids, api_key_ids, api_key_names, api_key_types, timestamps, modalities, models, models_used,
                   response_times, first_tokens, statuses, usage_sources, parents, r_source, r_charged, is_written, corrected)
            WITH ORDINALITY AS o(kind, id, account_id, api_key_id, api_key_name, api_key_type, at, modality, model, model_used,

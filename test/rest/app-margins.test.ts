@@ -106,6 +106,26 @@ describe("an app with a margin", () => {
     expect(quoted.most / plain.most).toBeCloseTo(1.2, 6);
   });
 
+  it("is stated by usage rows on both faces and in CSV, and by a repeated answer", async () => {
+    const publisher = await createPublisher(7);
+    const { key } = await grantTo(publisher, await createBuyer(500n));
+    const model = await createModel(await createMember(app, { credits: 0 }));
+    const client = createClient(app.baseUrl, key);
+    const call = () => client.post("/v1/chat/completions", { model, ...BODY }, { headers: { "idempotency-key": publisher.appId } });
+    const first = await call();
+    // 7/107 of 42,800 nanocredits.
+    expect([first.headers.get("x-cost"), first.headers.get("x-app-margin")]).toEqual(["0.0000428", "0.0000028"]);
+    expect((await call()).headers.get("x-app-margin")).toBe("0.0000028");
+
+    const rows = (await client.get("/account/key/usage")).json<{ usage: object[] }>().usage;
+    expect(rows).toMatchObject([{ cost_usd: 0.0000428, app_margin_usd: 0.0000028 }]);
+    const [head = "", row = ""] = (await client.get("/account/key/usage?format=csv")).text.split("\r\n");
+    expect([head.split(",").at(-1), row.split(",").at(-1)]).toEqual(["app_margin_usd", "0.0000028"]);
+    const other = createClient(app.baseUrl, (await createMember(app)).key);
+    await other.post("/v1/chat/completions", { model, ...BODY });
+    expect((await other.get("/account/key/usage")).json<{ usage: object[] }>().usage).toMatchObject([{ app_margin_usd: null }]);
+  });
+
   it("earns of streams and of the catalog's models, and of keys below the granted one", async () => {
     const publisher = await createPublisher(10);
     const { key } = await grantTo(publisher, await createBuyer(500n));

@@ -224,9 +224,9 @@ describe("the books", () => {
     expect(row).toMatchObject({ upstream: "beta" });
     expect(row).not.toHaveProperty("upstream_cost_usd");
     const [head = ""] = (await theirs.get("/account/usage?format=csv")).text.split("\r\n");
-    expect(head.endsWith(",parent_request_id,upstream,vendor_key_id")).toBe(true);
+    expect(head.endsWith(",parent_request_id,upstream,vendor_key_id,app_margin_usd")).toBe(true);
     const [full = ""] = (await client.get("/account/usage?format=csv")).text.split("\r\n");
-    expect(full.endsWith(",parent_request_id,upstream,upstream_cost_usd,vendor_key_id")).toBe(true);
+    expect(full.endsWith(",parent_request_id,upstream,upstream_cost_usd,vendor_key_id,app_margin_usd")).toBe(true);
     const query = "{ me { usage(first: 1) { nodes { upstream route upstreamCost attempts { upstream code route } } } } }";
     const shown = async (key: string) => {
       const data = ok(await executeText({ ...app, key }, { query })) as unknown as { me: { usage: { nodes: unknown[] } } };

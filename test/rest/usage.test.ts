@@ -36,6 +36,7 @@ const COLUMNS = [
   // The keys here are an operator's.
   "upstream_cost_usd",
   "vendor_key_id",
+  "app_margin_usd",
 ];
 
 let app: TestApp;

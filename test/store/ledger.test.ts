@@ -128,6 +128,7 @@ describe.each(DATABASE_KINDS)("the ledger on $name", ({ isAbsent, open }) => {
         route: "two/b",
         upstreamCostNanocredits: 9_000_000_000_000n,
         attempts,
+        appMarginNanocredits: null,
         writtenIn: expect.any(BigInt),
       });
     });

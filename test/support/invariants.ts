@@ -153,6 +153,9 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     LEFT JOIN (SELECT account_id, sum(left_nanocredits) FILTER (WHERE bucket = 'crypto') AS crypto, sum(left_nanocredits) FILTER (WHERE bucket = 'pack') AS pack
                FROM expiring_grant GROUP BY 1) g ON g.account_id = a.id
     WHERE a.crypto_sold_nanocredits + coalesce(g.crypto, 0) > a.crypto_marked_nanocredits OR a.pack_sold_nanocredits + coalesce(g.pack, 0) > a.pack_marked_nanocredits`,
+  "I26 an app's margin is a part of the cost, and no less than what its owner earned": `
+    SELECT u.id FROM usage_record u LEFT JOIN earning e ON e.generation_id = u.id AND e.kind = 'app'
+    WHERE u.app_margin_nanocredits > u.cost_nanocredits OR e.nanocredits > u.app_margin_nanocredits`,
   "I19 what is forfeited goes from the buckets back to where credits are issued": `
     SELECT transaction_id FROM ledger_entry WHERE kind = 'forfeit' GROUP BY 1
     HAVING count(*) FILTER (WHERE book = 'issued' AND amount_nanocredits > 0) <> 1 OR bool_or(book <> 'issued' AND amount_nanocredits >= 0)`,

@@ -213,6 +213,13 @@ export const UsageRecord = builder.prismaObject("UsageRecord", {
       select: { attempts: true },
       resolve: ({ attempts }) => attemptsIn(attempts),
     }),
+    appMargin: t.field({
+      type: "Credits",
+      nullable: true,
+      description: "The part of the cost that is the margin of the app that the key was granted to. Null: none, or not recorded.",
+      select: { appMarginNanocredits: true },
+      resolve: ({ appMarginNanocredits: margin }) => (margin === null ? null : formatNanocredits(margin)),
+    }),
     upstreamCost: t.field({
       type: "Credits",
       nullable: true,

@@ -99,6 +99,7 @@ const usageRow = z.looseObject({
   parent_request_id: nullableText,
   upstream: nullableText.describe("The upstream that served. Null when unknown."),
   vendor_key_id: nullableText.describe("The vendor key of the account that served. Null: a key of the operator."),
+  app_margin_usd: credits.nullable().describe("The part of the cost that is the margin of the key's app. Null: none, or not recorded."),
   upstream_cost_usd: credits.nullable().optional().describe("What the operator pays. For operators alone. Null when unknown."),
 });
 

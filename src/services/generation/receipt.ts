@@ -95,25 +95,37 @@ function toMicroseconds(milliseconds: number): number {
 
 type Amount = "costNanocredits" | "heldNanocredits";
 /** Left out of stored receipts: the operator's cost, which callers do not see, and the cost of an agent's generations. */
-type Unstored = "childCostNanocredits" | "upstreamCostNanocredits" | "route" | "marginNanocredits";
+type Unstored = "childCostNanocredits" | "upstreamCostNanocredits" | "route";
 
 /**
  * The form in JSON columns: amounts are decimal strings of nanocredits. The cost of an agent's generations is left out, as it was charged
  * once and a stored answer must not repeat it.
  */
-export type StoredReceipt = Omit<Receipt, Amount | Unstored> & Readonly<Record<Amount, string>>;
+export type StoredReceipt = Omit<Receipt, Amount | Unstored | "marginNanocredits"> &
+  Readonly<Record<Amount, string>> & { readonly marginNanocredits?: string | undefined };
 
 export function toStoredReceipt(all: Receipt): StoredReceipt {
-  const { childCostNanocredits: _, upstreamCostNanocredits: __, route: ___, marginNanocredits: ____, ...receipt } = all;
-  return { ...receipt, costNanocredits: receipt.costNanocredits.toString(), heldNanocredits: receipt.heldNanocredits.toString() };
+  const { childCostNanocredits: _, upstreamCostNanocredits: __, route: ___, marginNanocredits, ...receipt } = all;
+  return {
+    ...receipt,
+    costNanocredits: receipt.costNanocredits.toString(),
+    heldNanocredits: receipt.heldNanocredits.toString(),
+    ...(marginNanocredits !== undefined && { marginNanocredits: marginNanocredits.toString() }),
+  };
 }
 
 /** `stored` is a result of `toStoredReceipt` read from the database. */
 export function fromStoredReceipt(stored: unknown): Receipt {
-  const receipt = stored as StoredReceipt;
+  const { marginNanocredits, ...receipt } = stored as StoredReceipt;
   const { upstream = null, vendorKeyId = null, attempts = NO_ATTEMPTS } = receipt as Partial<StoredReceipt>;
   const serving = { upstream, vendorKeyId, attempts, route: null, upstreamCostNanocredits: null };
-  return { ...receipt, ...serving, costNanocredits: BigInt(receipt.costNanocredits), heldNanocredits: BigInt(receipt.heldNanocredits) };
+  return {
+    ...receipt,
+    ...serving,
+    costNanocredits: BigInt(receipt.costNanocredits),
+    heldNanocredits: BigInt(receipt.heldNanocredits),
+    ...(marginNanocredits !== undefined && { marginNanocredits: BigInt(marginNanocredits) }),
+  };
 }
 
 // Warnings about options without effect or with another one: `X-Warnings` over REST, `receipt.warnings` over GraphQL. Every receipt joins

@@ -48,6 +48,7 @@ export const USAGE_ROW = {
   parentRequestId: true,
   upstream: true,
   route: true,
+  appMarginNanocredits: true,
 } as const;
 
 export type UsageRow = Pick<UsageRecordModel, keyof typeof USAGE_ROW>;
@@ -284,6 +285,7 @@ const KNOWN_COLUMNS = {
 /** New columns follow those that clients know. */
 const LATER_COLUMNS = {
   vendor_key_id: (row: UsageRow) => vendorKeyIdOf(row.route),
+  app_margin_usd: (row: UsageRow) => row.appMarginNanocredits,
 } as const satisfies Columns<UsageRow>;
 
 export const USAGE_COLUMNS = { ...KNOWN_COLUMNS, ...LATER_COLUMNS } as const satisfies Columns<UsageRow>;

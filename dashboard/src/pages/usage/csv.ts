@@ -45,6 +45,7 @@ const COLUMNS: readonly Column[] = [
   ["parent_request_id", ({ parentRequestId }) => parentRequestId],
   ["upstream", ({ upstream }) => upstream],
   ["vendor_key_id", ({ vendorKeyId }) => vendorKeyId],
+  ["app_margin_usd", ({ appMargin }) => appMargin],
   ["model_used", ({ modelUsedId }) => modelUsedId],
 ];
 

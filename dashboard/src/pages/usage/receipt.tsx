@@ -91,6 +91,11 @@ export function ReceiptCards({ record, columns }: { readonly record: Shown; read
             <Text size="sm" c="dimmed">
               Paid entirely or mostly from {BUCKETS.get(record.meterSource)}. {SOURCES.get(record.usageSource)}
             </Text>
+            {record.appMargin !== null && (
+              <Text size="sm" c="dimmed">
+                Of it the app’s margin: <Credits value={record.appMargin} unit />.
+              </Text>
+            )}
             {record.held !== null && (
               <Text size="sm" c="dimmed">
                 Hold before the request: <Credits value={record.held} unit />. The unused part was released.
