@@ -484,7 +484,7 @@ BEGIN
   -- After the roll-ups of apps, because all payers of an owner share these rows too. Sorted for the same reason.
   IF sold_drawn IS NOT NULL THEN
     FOR op IN
-      -- A correction changes the share to that of the whole charge, less at most what was not taken back. Of credits that were returned after
+      -- A correction changes the share to that of the whole charge, less at most the part that was not taken back. Of credits that were returned after
       -- they counted as granted, the charge has drawn no sold ones any more.
       SELECT s.i, e.kind, e.earner, e.source, c.sold - coalesce(b.sold_nanocredits, 0) AS sold,
              greatest(e.amount - coalesce(b.nanocredits, 0), coalesce(b.reversed_nanocredits - b.nanocredits, 0)) AS amount

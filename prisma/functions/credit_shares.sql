@@ -1,5 +1,5 @@
 -- The shares of a charge that drew `sold` of sold and `granted` of other credits: an app's margin is on top of the price, a model's share is of the
--- price. Where the gateway counted less than the upstream reported (`most`), both are of what the counted amounts would have drawn of sold credits.
+-- price. Where the gateway counted less than the upstream reported (`most`), both are of the sold credits that the counted amounts would have drawn.
 -- None for the payer, and for accounts that an operator linked with the payer. Fractions of a nanocredit stay with the platform.
 CREATE OR REPLACE FUNCTION credit_shares(payer uuid, sold bigint, granted bigint, earners text) RETURNS TABLE (kind "EarningKind", earner uuid, source text, amount bigint)
 LANGUAGE sql STABLE AS $$

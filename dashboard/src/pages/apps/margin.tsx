@@ -1,4 +1,4 @@
-/** The margin of an own app: what it adds to prices for keys that are granted from now on. */
+/** The margin of an own app, for keys that are granted from now on. */
 import { Anchor, Button, NumberInput, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
