@@ -1,11 +1,15 @@
 /** Account page: profile, sessions, data export and account deletion. */
 import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { buildSchema, type GraphQLEnumType } from "graphql";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { visitDashboard } from "../support/dashboard.js";
 import { signIn } from "../support/sign-in.js";
+
+const SDL = fileURLToPath(new URL("../../schema/schema.graphql", import.meta.url));
 
 describe.skipIf(NO_BROWSER)("account page", () => {
   let browser: Browser;
@@ -73,6 +77,14 @@ describe.skipIf(NO_BROWSER)("account page", () => {
     expect(exported.profile).toEqual([expect.objectContaining({ id: person.accountId, email: person.email })]);
     expect(exported.ledger).toEqual(expect.arrayContaining([expect.objectContaining({ kind: "grant" })]));
     expect(exported.usage).toEqual([]);
+    const sections = buildSchema(await readFile(SDL, "utf8")).getType("AccountExportSection") as GraphQLEnumType;
+    const { exportedAt, ...rest } = exported;
+    expect(Object.keys(rest).sort()).toEqual(
+      sections
+        .getValues()
+        .map(({ name }) => name.toLowerCase())
+        .sort(),
+    );
     await screenshot(page, "account-data");
 
     await page.getByRole("button", { name: "Delete account" }).click();

@@ -15,6 +15,8 @@ const SECTIONS: readonly AccountExportSection[] = [
   "TOP_UPS",
   "EARNINGS",
   "ALERTS",
+  "STORED_RESPONSES",
+  "CONVERSATIONS",
   "MODELS",
   "FILES",
   "UPLOADS",
