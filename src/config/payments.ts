@@ -48,7 +48,10 @@ export const paymentsEnvironment = {
   STRIPE_API_URL: httpUrl().optional(),
   STRIPE_AUTOMATIC_TAX: switchedOff,
   STRIPE_INVOICES: switchedOff,
-  CREDITS_WEBHOOK_SECRET: secrets(/^[\x21-\x7e]{24,}$/, "must have at least 24 characters, without spaces").optional(),
+  CREDITS_WEBHOOK_SECRET: secrets(
+    /^(?:whsec_[\w+/-]{24,}={0,2}|(?!whsec_)[\x21-\x7e]{24,})$/,
+    "must have at least 24 characters, without spaces; after whsec_ they must be base64",
+  ).optional(),
 };
 
 /** One value, or several with commas. */

@@ -130,6 +130,32 @@ describe("a checkout at Stripe", () => {
   });
 });
 
+describe("an answer that is not Stripe's", () => {
+  it.each([
+    ["a redirect", { status: 302, headers: { location: "http://127.0.0.1:9/" }, body: "" }],
+    ["a page", { status: 200, headers: { "content-type": "text/html" }, body: "<h1>Sign in to this network</h1>" }],
+    ["a list", { status: 200, body: "[]" }],
+    ["an object without values", { status: 200, body: '{"id":null,"url":null}' }],
+    ["an address that is a script", { status: 200, body: '{"id":"cs_1","url":"javascript:alert(1)"}' }],
+    ["more than is read", { status: 200, body: `{"id":"cs_1","url":"https://example.com","x":"${"y".repeat(9_000_000)}"}` }],
+    ["an error of another form", { status: 400, body: '{"error":"no"}' }],
+  ])(
+    "is %s: the checkout is cancelled",
+    async (_name, garbage) => {
+      const buyer = await createBuyer();
+      stripe.garbage = garbage;
+      const refused = await execute(buyer, CreateCheckoutDocument, { input: { credits: "5" } });
+      stripe.garbage = null;
+
+      expect(codes(refused)).toEqual(["UPSTREAM_ERROR"]);
+      expect(await app.database.prisma.topUp.findMany({ where: { accountId: buyer.accountId } })).toMatchObject([{ status: "cancelled" }]);
+      await app.database.prisma.paymentCustomer.deleteMany({ where: { accountId: buyer.accountId } });
+      await openCheckout(buyer);
+    },
+    30_000,
+  );
+});
+
 describe("the signature of an event", () => {
   const good = () => stripe.event("charge.updated", { id: "ch_1" }).body;
 
@@ -147,6 +173,12 @@ describe("the signature of an event", () => {
 
     expect(answer.status).toBe(status);
     if (status === 400) expect(answer.body.error?.code).toBe("BAD_REQUEST");
+  });
+
+  it("is read of a large event too", async () => {
+    const { body } = stripe.event("invoice.paid", { id: "in_1", lines: "x".repeat(500_000) });
+
+    expect(await post(body)).toMatchObject({ status: 200, body: { result: "ignored" } });
   });
 
   it("is no reason to read a body without bounds", async () => {

@@ -30,6 +30,8 @@ export interface FakeStripe {
   isPending: boolean;
   /** Answers 500 to everything, as it is away. */
   isAway: boolean;
+  /** The answer to everything. */
+  garbage: { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body: string } | null;
   /** The next requests are carried out, and their answers lost; counts down. */
   lostAnswers: number;
   /** Pays an open checkout with a method that is kept. Returns its payment intent. */
@@ -82,6 +84,11 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     if (fake.lostAnswers > 0 && req.method === "POST") {
       fake.lostAnswers -= 1;
       req.socket.destroy();
+      return;
+    }
+    if (fake.garbage) {
+      res.writeHead(fake.garbage.status, { "Content-Type": "application/json", ...fake.garbage.headers });
+      res.end(fake.garbage.body);
       return;
     }
     res.writeHead(status, { "Content-Type": "application/json", "Request-Id": `req_${randomBytes(6).toString("hex")}` });
@@ -230,6 +237,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     isPending: false,
     areFeesKnown: true,
     isAway: false,
+    garbage: null,
     lostAnswers: 0,
     pay: (sessionId, overrides = {}) => {
       const session = fake.objects.get(sessionId);

@@ -30,7 +30,7 @@ type Needed = Pick<Services, "paymentReports" | "creditWebhooks" | "bodies">;
 
 export function addPaymentEventRoutes(route: Route, { paymentReports, creditWebhooks, bodies }: Needed, trustProxyHops: number): void {
   const readSigned = async ({ req }: Exchange): Promise<string> => {
-    const allowance = bodies.allow({ kind: "anonymous" }, clientAddressOf(req, trustProxyHops));
+    const allowance = bodies.allow({ kind: "anonymous" }, clientAddressOf(req, trustProxyHops), PAYMENT_EVENT_BYTES_MAX);
     try {
       return (await readBytesBody(req, allowance, PAYMENT_EVENT_BYTES_MAX)).toString("utf8");
     } finally {

@@ -23,6 +23,8 @@ export const PAYMENT_EVENT_DAYS = 90;
 /** Unspecified: milliseconds of one attempt of a call of the processor, and its repetitions. */
 export const PROCESSOR_TIMEOUT_MS = 15_000;
 export const PROCESSOR_RETRIES = 2;
+/** Unspecified: bytes of one answer. A page of 100 invoices has some hundred KiB. */
+export const PROCESSOR_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Unspecified: invoices of one answer. Older ones are in the processor's portal. */
 export const INVOICES_MAX = 100;
 export const INVOICES_DEFAULT = 20;

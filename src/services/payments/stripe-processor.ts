@@ -6,6 +6,7 @@ import type Stripe from "stripe";
 import { conflict, upstreamFailed } from "../../errors.js";
 import type { StripeSettings } from "../../lib/settings.js";
 import type { Database } from "../../store/database.js";
+import { boundedFetch } from "./bounded-fetch.js";
 import type { Claim } from "./claims.js";
 import { PROCESSOR_RETRIES, PROCESSOR_TIMEOUT_MS, REFUNDS_MAX, STRIPE_PROCESSOR } from "./limits.js";
 import type {
@@ -52,7 +53,7 @@ export class StripeProcessor implements PaymentProcessor {
         await this.deps.database.prisma.paymentCustomer.deleteMany({ where: { accountId, processor: this.name } });
         return open(await this.customerOf(stripe, accountId), 1);
       });
-      if (!session.url) throw upstreamFailed("The payment processor opened a checkout without a page. Try again.");
+      if (!isWebAddress(session.url)) throw upstreamFailed("The payment processor opened a checkout without a page. Try again.");
       return { reference: session.id, url: session.url };
     });
   }
@@ -230,6 +231,7 @@ export class StripeProcessor implements PaymentProcessor {
       name: account.name ?? account.handle,
       ...(account.email !== null && { email: account.email }),
     });
+    if (typeof customer.id !== "string") throw upstreamFailed("The payment processor made a customer without an ID. Try again.");
     const data = { accountId, processor: this.name, reference: customer.id };
     await prisma.paymentCustomer.createMany({ data, skipDuplicates: true });
     return (await this.knownCustomerOf(accountId)) ?? customer.id;
@@ -259,6 +261,7 @@ export class StripeProcessor implements PaymentProcessor {
     const url = apiUrl === null ? null : new URL(apiUrl);
     return new StripeClient(secretKey, {
       ...{ timeout: PROCESSOR_TIMEOUT_MS, maxNetworkRetries: PROCESSOR_RETRIES, telemetry: false },
+      httpClient: StripeClient.createFetchHttpClient(boundedFetch),
       ...(url && {
         host: url.hostname,
         port: url.port || (url.protocol === "http:" ? 80 : 443),
@@ -329,6 +332,11 @@ function toUpstreamError(error: StripeFailure): Error {
     return upstreamFailed(message, { cause: error });
   }
   return upstreamFailed("The payment processor cannot be reached. Nothing is lost: try again in a moment.", { cause: error });
+}
+
+/** A person's browser opens it. */
+function isWebAddress(url: string | null): url is string {
+  return typeof url === "string" && URL.canParse(url) && ["https:", "http:"].includes(new URL(url).protocol);
 }
 
 function withParameter(url: string, name: string, value: string): string {

@@ -94,9 +94,9 @@ export class BodyBudget {
     };
   }
 
-  /** Makes the allowance of one request; release it after the answer. */
-  allow(caller: Caller, clientAddress: string): BodyAllowance {
-    return new BodyAllowance(this, caller, clientAddress);
+  /** Makes the allowance of one request; release it after the answer. `anonymousBytesMax`: of a body that its signature vouches for. */
+  allow(caller: Caller, clientAddress: string, anonymousBytesMax = ANONYMOUS_BODY_BYTES_MAX): BodyAllowance {
+    return new BodyAllowance(this, caller, clientAddress, anonymousBytesMax);
   }
 
   /** For a body that is passed on as it arrives and counted elsewhere: only its pace is checked. */
@@ -174,12 +174,13 @@ export class BodyAllowance implements Indexed {
     /** Null: nothing is counted. */
     private readonly caller: Caller | null,
     private readonly clientAddress: string,
+    private readonly anonymousBytesMax = ANONYMOUS_BODY_BYTES_MAX,
   ) {}
 
   /** Begins a body and returns its bound in bytes; throws PAYLOAD_TOO_LARGE or SERVICE_UNAVAILABLE. */
   begin({ declaredBytes, bytesMax, onSlow, hasFiles = false }: BodyOptions): number {
     if (this.caller) this.shares = this.budget.sharesOf(this.caller, this.clientAddress);
-    let most = Math.min(bytesMax, bodyBytesMaxOf(this.caller, hasFiles));
+    let most = Math.min(bytesMax, bodyBytesMaxOf(this.caller, hasFiles, this.anonymousBytesMax));
     for (const { group } of this.shares) if (group.bytesMax < most) most = group.bytesMax;
     if ((declaredBytes ?? 0) > most) throw payloadTooLarge(most);
     this.count(declaredBytes ?? 0);
@@ -231,8 +232,8 @@ export class BodyAllowance implements Indexed {
   }
 }
 
-function bodyBytesMaxOf(caller: Caller | null, hasFiles: boolean): number {
-  if (caller?.kind === "anonymous") return ANONYMOUS_BODY_BYTES_MAX;
+function bodyBytesMaxOf(caller: Caller | null, hasFiles: boolean, anonymousBytesMax: number): number {
+  if (caller?.kind === "anonymous") return anonymousBytesMax;
   const isPublishable = caller?.kind === "key" && caller.apiKeyType === "publishable";
   return isPublishable && !hasFiles ? PUBLISHABLE_BODY_BYTES_MAX : Number.POSITIVE_INFINITY;
 }
