@@ -49,6 +49,7 @@ import {
 import { EARNING_VARIABLES, toEarnings } from "./earnings.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
 import { paymentProblems, paymentsEnvironment, toSales } from "./payments.js";
+import { RETIREMENT_VARIABLES } from "./retirements.js";
 import { s3Environment, toS3 } from "./s3.js";
 import { DEFAULT_TIERS, tiers } from "./tiers.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, percent, share, url, wholeNumber, workerCount } from "./values.js";
@@ -151,6 +152,8 @@ export interface Config {
   /** The fee for calls by vendor keys, in millionths of the model's price. */
   readonly vendorKeyFee: bigint;
   readonly earnings: EarningsSettings;
+  /** Dates by the ids of models; null: never. */
+  readonly retirements: ReadonlyMap<string, Date | null>;
   /** Null: the operator does not say how to get credits. */
   readonly topUp: TopUp | null;
   readonly payments: PaymentsSetting;
@@ -244,6 +247,7 @@ const environment = z.object({
   FREE_SPEND_PER_DAY: credits().optional(),
   VENDOR_KEY_FEE_PERCENT: percent().default(0n),
   ...EARNING_VARIABLES,
+  ...RETIREMENT_VARIABLES,
   CREDITS_TEXT: text.max(TOP_UP_TEXT_CHARS_MAX, `must have at most ${TOP_UP_TEXT_CHARS_MAX} characters`).optional(),
   CREDITS_URL: linkUrl(TOP_UP_URL_CHARS_MAX).optional(),
   ...paymentsEnvironment,
@@ -332,6 +336,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
     vendorKeyFee: values.VENDOR_KEY_FEE_PERCENT,
     earnings: toEarnings(values),
+    retirements: values.MODEL_RETIREMENTS,
     topUp: toTopUp(values),
     payments: values.PAYMENTS ?? (isLocal ? "development" : "off"),
     sales: toSales(values),

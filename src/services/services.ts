@@ -309,7 +309,7 @@ export function createServices(
   const operatorServices = createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl });
   const { accountSuspensions } = operatorServices;
   const { paymentWork, ...paymentServices } = createPayments({ ...infrastructure, accountSuspensions, clock, log, authUrl }, settings);
-  const { alerts, alertWatch } = createAlerts(infrastructure, clock, log);
+  const { alerts, alertWatch } = createAlerts(infrastructure, settings.retirements, clock, log);
   const services = {
     ...{ access, alerts },
     ...operatorServices,

@@ -142,6 +142,7 @@ describe("parseConfig", () => {
       VENDOR_KEY_FEE_PERCENT: "2.5",
       COMMUNITY_EARNINGS_PERCENT: "60",
       APP_MARGIN_MAX_PERCENT: "25",
+      MODEL_RETIREMENTS: "openai/gpt-5.5=2027-01-31, mistral/mistral-large=never",
       CREDITS_TEXT: "Ask the platform team.",
       CREDITS_URL: "https://pay.example/credits?from=gateway#now",
       GRAPHIQL: "1",
@@ -174,6 +175,10 @@ describe("parseConfig", () => {
       freeSpendPerDay: 2_500_000_000n,
       vendorKeyFee: 25_000n,
       earnings: { communityShare: 600_000n, marginPercentMax: 25 },
+      retirements: new Map([
+        ["openai/gpt-5.5", new Date("2027-01-31")],
+        ["mistral/mistral-large", null],
+      ]),
       topUp: { text: "Ask the platform team.", url: "https://pay.example/credits?from=gateway#now" },
       graphql: { introspection: false, graphiql: true },
       vendors: {
@@ -218,6 +223,9 @@ describe("parseConfig", () => {
     ["COMMUNITY_EARNINGS_PERCENT", "101"],
     ["APP_MARGIN_MAX_PERCENT", "51"],
     ["APP_MARGIN_MAX_PERCENT", "2.5"],
+    ["MODEL_RETIREMENTS", "openai/gpt-5.5"],
+    ["MODEL_RETIREMENTS", "openai/gpt-5.5=2027-02-30"],
+    ["MODEL_RETIREMENTS", "openai/gpt-5.5=soon"],
     ["CREDITS_TEXT", "a".repeat(301)],
     ["PAYMENTS", "on"],
     ["CREDITS_URL", "javascript:alert(1)"],

@@ -33,7 +33,7 @@ afterAll(() => app.close());
 
 /** An evaluation that is due, at a later time than every other one. */
 const clock: MovableClock = createMovableClock();
-const watch = () => createAlerts(app.infrastructure, clock, pino({ level: "silent" })).alertWatch;
+const watch = () => createAlerts(app.infrastructure, undefined, clock, pino({ level: "silent" })).alertWatch;
 const evaluate = async () => {
   clock.advance(60);
   expect(await watch().run()).toBe(true);
@@ -170,6 +170,21 @@ describe("an alert about a model", () => {
       { kind: "MODEL_DEPRECATED", message: "The model Retired, which this account uses, is retired on 2027-01-31. Move to another model." },
     ]);
     expect(await alertsOf(other)).toEqual([]);
+  });
+
+  it("is raised the days of the rule before the model is retired, and after it", async () => {
+    const daysLeft = Math.ceil((Date.parse("2027-01-31") - clock.now().getTime()) / (DAY * 1_000));
+    const owners = [];
+    for (const days of [daysLeft - 1, daysLeft]) {
+      const owner = await createOwner();
+      const used = { accountId: owner.accountId, day: new Date(clock.now().toISOString().slice(0, 10)), model: RETIRED.id };
+      await app.database.prisma.usageDaily.create({ data: { ...used, meterSource: "tier", requests: 1, costNanocredits: 0n } });
+      ok(await execute(owner, UpdateAlertRuleDocument, { input: { kind: "MODEL_DEPRECATED", days } }));
+      owners.push(owner);
+    }
+    await evaluate();
+
+    expect((await Promise.all(owners.map((owner) => alertsOf(owner)))).map(({ length }) => length)).toEqual([0, 1]);
   });
 });
 

@@ -60,7 +60,10 @@ const AlertRule = builder.objectRef<Rule>("AlertRule").implement({
       description: "Of BUDGET_REACHED: percentages of a key's budget. Null for other kinds.",
       resolve: ({ percents }) => percents && [...percents],
     }),
-    days: t.exposeInt("days", { nullable: true, description: "Of KEY_UNUSED: days without use. Null for other kinds." }),
+    days: t.exposeInt("days", {
+      nullable: true,
+      description: "Of KEY_UNUSED: days without use. Of MODEL_DEPRECATED: days before the model is retired. Null for other kinds.",
+    }),
     minimumSpend: t.field({
       type: "Credits",
       nullable: true,
@@ -130,7 +133,7 @@ const UpdateAlertRuleInput = builder.inputType("UpdateAlertRuleInput", {
     kind: t.field({ type: AlertKindEnum, required: true, description: "The rule." }),
     isEnabled: t.boolean({ description: "Whether it raises alerts." }),
     percents: t.intList({ description: "Of BUDGET_REACHED: percentages of a key's budget, from 1 to 100." }),
-    days: t.int({ description: "Of KEY_UNUSED: days without use, from 1 to 365." }),
+    days: t.int({ description: "Of KEY_UNUSED: days without use; of MODEL_DEPRECATED: days before the model is retired. From 1 to 365." }),
     minimumSpend: t.field({ type: "Credits", description: "Of SPEND_UNUSUAL: credits an hour below which nothing is unusual." }),
   }),
 });

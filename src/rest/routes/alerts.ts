@@ -38,7 +38,7 @@ const rule = z.object({
   kind,
   enabled: z.boolean(),
   percents: z.array(amount).nullable().describe("Of `budget_reached`: the percents of a key's budget."),
-  days: amount.nullable().describe("Of `key_unused`: days without use."),
+  days: amount.nullable().describe("Of `key_unused`: days without use. Of `model_deprecated`: days before the model is retired."),
   minimum_spend: credits.nullable().describe("Of `spend_unusual`: credits an hour below which nothing is unusual."),
 });
 

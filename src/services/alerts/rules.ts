@@ -28,12 +28,15 @@ export interface AlertRule extends RuleParameters {
 
 const NONE: RuleParameters = { percents: null, days: null, minimumSpend: null };
 
+/** Days before a model is retired, unless an account states others. */
+export const MODEL_NOTICE_DAYS = 90;
+
 const DEFAULTS: Readonly<Record<AlertKind, RuleParameters>> = {
   spend_unusual: { ...NONE, minimumSpend: 1_000_000_000n },
   budget_reached: { ...NONE, percents: [50, 80, 100] },
   top_up_failed: NONE,
   key_unused: { ...NONE, days: 90 },
-  model_deprecated: NONE,
+  model_deprecated: { ...NONE, days: MODEL_NOTICE_DAYS },
 };
 
 const percent = z.int().min(1).max(100);

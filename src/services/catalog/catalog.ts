@@ -24,6 +24,7 @@ import {
   toTest,
 } from "./model-list.js";
 import { type CatalogWarnings, ModelsFileError, type ReadEnv, readModelsFile, reportOddities } from "./models-file.js";
+import { Retirements, type StatedRetirements } from "./retirements.js";
 import { NO_OVERRIDES, type RouteOverrides } from "./route-overrides.js";
 import { sandboxSource } from "./sandbox.js";
 
@@ -97,6 +98,8 @@ export interface CatalogSettings {
   readonly hasSandboxModels: boolean;
   readonly vendors: VendorsSettings;
   readonly readEnv: ReadEnv;
+  /** Absent: the operator states none. */
+  readonly retirements?: StatedRetirements | undefined;
   /** Only this machine can connect. Absent: others can. */
   readonly isForThisMachineOnly?: boolean | undefined;
 }
@@ -137,13 +140,14 @@ export class Catalog {
   private listing: Listing;
   private community: CommunityCatalog = NO_COMMUNITY;
   private overrides: RouteOverrides = NO_OVERRIDES;
+  private retirements = new Retirements(new Map());
 
   /** `sources` are in order of precedence: operator, bundled, local, sandbox; one of each. */
   constructor(
     private sources: readonly CatalogSource[],
     private readonly isSetupShownToAll = false,
   ) {
-    this.listing = toListing(sources, this.overrides);
+    this.listing = this.toListing(sources);
   }
 
   /** Sets the directory of registered models. */
@@ -154,14 +158,24 @@ export class Catalog {
   /** Replaces the source of the same origin at once. Generations under way keep their model. */
   replaceSource(changed: CatalogSource): void {
     const sources = this.sources.map((source) => (source.origin === changed.origin ? changed : source));
-    this.listing = toListing(sources, this.overrides);
+    this.listing = this.toListing(sources);
     this.sources = sources;
   }
 
   /** Applies these changes of routes at once, instead of the former ones. Generations under way keep their model. */
   override(overrides: RouteOverrides): void {
-    this.listing = toListing(this.sources, overrides);
+    this.listing = toListing(this.sources, overrides, this.retirements);
     this.overrides = overrides;
+  }
+
+  /** Applies these dates instead of the former ones. */
+  retire(retirements: Retirements): void {
+    this.retirements = retirements;
+    this.listing = this.toListing(this.sources);
+  }
+
+  private toListing(sources: readonly CatalogSource[]): Listing {
+    return toListing(sources, this.overrides, this.retirements);
   }
 
   /** The operator's models and their routes, those without an enabled one too. */
@@ -320,9 +334,9 @@ export class Catalog {
   }
 }
 
-function toListing(sources: readonly CatalogSource[], overrides: RouteOverrides): Listing {
+function toListing(sources: readonly CatalogSource[], overrides: RouteOverrides, retirements: Retirements): Listing {
   const assembled = assemble(sources, overrides);
-  const models = [...assembled.models].sort(compareListed);
+  const models = assembled.models.map((model) => retirements.applied(model)).sort(compareListed);
   const disabled = assembled.routed.filter(({ isOffered }) => !isOffered);
   return {
     models,

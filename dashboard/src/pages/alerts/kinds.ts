@@ -10,9 +10,12 @@ export const KINDS: Readonly<Record<AlertKind, { readonly label: string; readonl
 };
 
 /** The field of a rule that can be changed; null: none. */
-export function parameterOf({ percents, days, minimumSpend }: AlertRuleLineFragment) {
+export function parameterOf({ kind, percents, days, minimumSpend }: AlertRuleLineFragment) {
   if (percents !== null) return { name: "percents", label: "Percentages of a budget", text: percents.join(", ") } as const;
-  if (days !== null) return { name: "days", label: "Days without use", text: String(days) } as const;
+  if (days !== null) {
+    const label = kind === "MODEL_DEPRECATED" ? "Days before the model is retired" : "Days without use";
+    return { name: "days", label, text: String(days) } as const;
+  }
   if (minimumSpend !== null) return { name: "minimumSpend", label: "Least spend of an hour in credits", text: minimumSpend } as const;
   return null;
 }
