@@ -28,12 +28,16 @@ export interface FakeStripe {
   decline: { readonly code: string; readonly message: string } | null;
   /** A bank decides later on the next charges of saved methods. */
   isPending: boolean;
+  /** Taxes can be computed. */
+  areAddressesKnown: boolean;
   /** Answers 500 to everything, as it is away. */
   isAway: boolean;
   /** The answer to everything. */
   garbage: { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body: string } | null;
   /** The next requests are carried out, and their answers lost; counts down. */
   lostAnswers: number;
+  /** Requests of these lines are carried out, and their answers lost. */
+  losing: RegExp | null;
   /** Pays an open checkout with a method that is kept. Returns its payment intent. */
   pay(sessionId: string, overrides?: Record<string, unknown>): StripeObject;
   /** Pays a part of a payment back, as a person does at Stripe. Returns the refund. */
@@ -66,6 +70,11 @@ const KNOWN: Readonly<Record<string, { readonly required: readonly string[]; rea
     required: ["amount", "currency"],
     optional: ["customer", "payment_method", "off_session", "confirm", "description", "metadata.*"],
   },
+  "POST /v1/invoices": {
+    required: ["customer", "currency", "collection_method", "automatic_tax.enabled"],
+    optional: ["auto_advance", "pending_invoice_items_behavior", "metadata.*"],
+  },
+  "POST /v1/invoiceitems": { required: ["customer", "invoice", "amount", "currency"], optional: ["description", "tax_behavior"] },
   "POST /v1/billing_portal/sessions": { required: ["customer"], optional: ["return_url"] },
 };
 
@@ -81,6 +90,10 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     const idempotencyKey = (req.headers["idempotency-key"] as string | undefined) ?? null;
     fake.requests.push({ line: `${req.method} ${pathname}`, fields, idempotencyKey });
     const [status, answer] = answerTo(`${req.method} ${pathname}`, fields, body, idempotencyKey, req);
+    if (fake.losing?.test(`${req.method} ${pathname}`)) {
+      req.socket.destroy();
+      return;
+    }
     if (fake.lostAnswers > 0 && req.method === "POST") {
       fake.lostAnswers -= 1;
       req.socket.destroy();
@@ -185,6 +198,25 @@ export async function startFakeStripe(): Promise<FakeStripe> {
         const made = makeIntent(Number(fields.amount), fields.currency ?? "", fields.customer ?? null, metadata);
         return [200, fake.isPending ? Object.assign(made, { status: "processing", amount_received: 0 }) : made];
       }
+      case "POST /v1/invoices":
+        return [
+          200,
+          make("in", "invoice", {
+            ...{ status: "draft", customer: fields.customer, currency: fields.currency, subtotal: 0, total: 0, metadata, number: null },
+            automatic_tax: { enabled: true, status: null },
+          }),
+        ];
+      case "POST /v1/invoiceitems": {
+        const invoice = objects.get(fields.invoice ?? "");
+        if (invoice?.status !== "draft") return missing("invoice", fields.invoice ?? "");
+        Object.assign(invoice, { subtotal: Number(invoice.subtotal) + Number(fields.amount) });
+        return [200, make("ii", "invoiceitem", { invoice: invoice.id, amount: Number(fields.amount) })];
+      }
+      case "GET /v1/invoice_payments": {
+        const intent = objects.get(fields.invoice ?? "")?.intent;
+        const data = intent === undefined ? [] : [{ id: "inpay_1", payment: { type: "payment_intent", payment_intent: intent } }];
+        return [200, { object: "list", data, has_more: false, url: "/v1/invoice_payments" }];
+      }
       case "POST /v1/billing_portal/sessions":
         return [200, make("bps", "billing_portal.session", { url: `https://billing.stripe.example/p/session/${fields.customer}` })];
       case "GET /v1/invoices": {
@@ -198,6 +230,9 @@ export async function startFakeStripe(): Promise<FakeStripe> {
         return [200, { object: "list", data, has_more: false, url: "/v1/payment_intents" }];
       }
       default: {
+        const [, changed = "", act] = /^(?:POST|DELETE) \/v1\/(?:invoices|payment_intents)\/(\w+)(?:\/(\w+))?$/.exec(line) ?? [];
+        const target = objects.get(changed);
+        if (target) return change(line, target, act, metadata);
         const [, kind, id = "", rest] = /^GET \/v1\/(\w+)\/(\w+)(?:\/(\w+))?$/.exec(line) ?? [];
         const found = objects.get(id);
         if (!found)
@@ -205,6 +240,47 @@ export async function startFakeStripe(): Promise<FakeStripe> {
         if (rest !== "payment_methods") return [200, expand(found, fields)];
         return [200, { object: "list", data: methods.get(id)?.map((each) => ({ id: each })) ?? [], has_more: false, url: "" }];
       }
+    }
+  }
+
+  /** Of an invoice or payment intent. */
+  function change(line: string, target: StripeObject, act: string | undefined, metadata: Fields): [number, object] {
+    const refuse = (status: number, type: string, code: string): [number, object] => [status, { error: { type, code, message: code } }];
+    if (line.startsWith("DELETE")) {
+      if (target.status !== "draft") return refuse(400, "invalid_request_error", "invoice_not_editable");
+      fake.objects.delete(target.id);
+      return [200, { id: target.id, object: "invoice", deleted: true }];
+    }
+    switch (act) {
+      case "finalize": {
+        if (!fake.areAddressesKnown) return refuse(400, "invalid_request_error", "customer_tax_location_invalid");
+        const total = Math.round(Number(target.subtotal) * 1.19);
+        const intent = make("pi", "payment_intent", {
+          ...{ amount: total, amount_received: 0, currency: target.currency, customer: target.customer },
+          ...{ status: "requires_payment_method", metadata: {} },
+        });
+        const changes = {
+          status: "open",
+          total,
+          intent: intent.id,
+          number: target.id,
+          automatic_tax: { enabled: true, status: "complete" },
+        };
+        return [200, Object.assign(target, changes)];
+      }
+      case "pay": {
+        if (fake.decline) return [402, { error: { type: "card_error", ...fake.decline } }];
+        const intent = fake.objects.get(String(target.intent)) as StripeObject;
+        const paid = makeIntent(Number(target.total), String(target.currency), String(target.customer), {});
+        fake.objects.delete(paid.id);
+        Object.assign(fake.objects.get(String(paid.latest_charge)) ?? {}, { payment_intent: intent.id });
+        Object.assign(intent, { status: "succeeded", amount_received: target.total, latest_charge: paid.latest_charge });
+        return [200, Object.assign(target, { status: "paid" })];
+      }
+      case "void":
+        return [200, Object.assign(target, { status: "void" })];
+      default:
+        return [200, Object.assign(target, { metadata: { ...(target.metadata as Fields), ...metadata } })];
     }
   }
 
@@ -236,9 +312,11 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     decline: null,
     isPending: false,
     areFeesKnown: true,
+    areAddressesKnown: true,
     isAway: false,
     garbage: null,
     lostAnswers: 0,
+    losing: null,
     pay: (sessionId, overrides = {}) => {
       const session = fake.objects.get(sessionId);
       if (!session) throw new Error(`no session ${sessionId}`);

@@ -12,7 +12,16 @@ const cents = z.int().transform(BigInt);
 const reference = z.union([id, z.object({ id }).transform((object) => object.id)]).nullish();
 const currency = z.string().max(3);
 const metadata = z
-  .object({ top_up_id: z.string().optional().catch(undefined), account_id: z.string().optional().catch(undefined) })
+  .object({
+    ...{ top_up_id: z.string().optional().catch(undefined), account_id: z.string().optional().catch(undefined) },
+    /** Of a payment with taxes. */
+    price_cents: z
+      .string()
+      .regex(/^\d{1,15}$/)
+      .transform(BigInt)
+      .optional()
+      .catch(undefined),
+  })
   .nullish()
   .catch(null);
 
@@ -124,7 +133,8 @@ function paidIntent({ metadata: stated, id: payment, amount_received: received, 
   if (stated?.top_up_id === undefined) return null;
   const amount = received ?? 0n;
   const report = { kind: "paid", topUpId: stated.top_up_id, accountId: stated.account_id ?? null, reference: null, payment } as const;
-  return { ...report, customer: customer ?? null, cents: amount, chargedCents: amount, currency: paidIn };
+  const price = stated.price_cents ?? amount;
+  return { ...report, customer: customer ?? null, cents: price < amount ? price : amount, chargedCents: amount, currency: paidIn };
 }
 
 function unpaidIntent({ metadata: stated, last_payment_error: error }: z.output<typeof intent>): PaymentReport | null {

@@ -22,6 +22,7 @@ import type {
   RequestedCheckout,
 } from "./processor.js";
 import { toRefundClaim } from "./stripe-events.js";
+import { chargeByInvoice } from "./stripe-invoices.js";
 
 export interface StripeProcessorDependencies {
   readonly database: Pick<Database, "prisma">;
@@ -31,14 +32,10 @@ export interface StripeProcessorDependencies {
 export class StripeProcessor implements PaymentProcessor {
   readonly name = STRIPE_PROCESSOR;
   readonly hasPortal = true;
+  readonly canCharge = true;
   private client: Promise<Stripe> | null = null;
 
   constructor(private readonly deps: StripeProcessorDependencies) {}
-
-  /** Stripe computes taxes at its checkout, where it knows the address. */
-  get canCharge(): boolean {
-    return !this.deps.settings.hasAutomaticTax;
-  }
 
   openCheckout(requested: RequestedCheckout): Promise<Checkout> {
     const { topUpId, accountId } = requested;
@@ -130,6 +127,8 @@ export class StripeProcessor implements PaymentProcessor {
       const method = await methodOf(stripe, customer);
       if (method === null) return { outcome: "failed", reason: "No payment method is saved: buy credits once, or add one." };
       try {
+        if (this.deps.settings.hasAutomaticTax)
+          return await chargeByInvoice(stripe, { topUpId, accountId, price, credits, customer, method });
         const intent = await stripe.paymentIntents.create(
           {
             ...{ amount: Number(price.cents), currency: price.currency, customer, payment_method: method },
