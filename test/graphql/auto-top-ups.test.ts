@@ -226,6 +226,21 @@ describe.skipIf(!isPostgresInstalled)("automatic top-ups", () => {
     expect(await stateOf(buyer)).toMatchObject({ isPending: false, failures: 1, problem: "The account is closed." });
   });
 
+  it("are given up when a payment is disputed, until they are set up again", async () => {
+    const buyer = await createBuyer({ credits: "10" });
+    ok(await update(buyer, { threshold: "8" }));
+    const { paymentReference } = await first().database.prisma.topUp.findFirstOrThrow({ where: { accountId: buyer.accountId } });
+    const { body } = stripe.event("charge.dispute.funds_withdrawn", stripe.dispute(paymentReference ?? "", 1_000));
+    expect(await first().services.paymentReports.takeStripeEvent(body, stripe.sign(body, clock.now()))).toBe("booked");
+    await lookEverywhere();
+
+    expect(await stateOf(buyer)).toMatchObject({ gaveUpAt: clock.now().toISOString(), problem: expect.stringContaining("disputed") });
+    expect(charges()).toHaveLength(0);
+    ok(await update(buyer, { threshold: "8" }));
+    await lookEverywhere();
+    expect(charges()).toHaveLength(1);
+  });
+
   it("says that no payment method is saved", async () => {
     const buyer = await createBuyer({ credits: "4", hasMethod: false });
     ok(await update(buyer));

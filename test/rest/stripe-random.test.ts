@@ -4,8 +4,9 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseNanocredits } from "../../src/lib/money.js";
 import { execute, ok } from "../graphql/client.js";
-import { CreateCheckoutDocument } from "../operations/generated/graphql.js";
+import { CreateCheckoutDocument, TrialBalanceDocument, type TrialBalanceQuery } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeStripe, startFakeStripe } from "../support/fake-stripe.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -19,6 +20,12 @@ import { createStranger } from "./seed.js";
 const NANO = 10n ** 9n;
 const CENT = 10n ** 7n;
 const RUNS = 10;
+
+function signed(text: string): bigint {
+  const size = parseNanocredits(text.replace("-", ""));
+  if (size === null) throw new Error(`no amount: ${text}`);
+  return text.startsWith("-") ? -size : size;
+}
 
 interface Step {
   readonly kind: "buy" | "chat" | "refund" | "fail" | "dispute" | "win" | "lose" | "grant" | "deliver";
@@ -146,6 +153,25 @@ describe.skipIf(!isPostgresInstalled)("reports at random", () => {
     return { accountId, intents, refunds, disputes, events, grants, take, deliver };
   }
 
+  /** The trial balances before and after the time of an entry, which is in the second one, are that of the whole. */
+  async function expectPeriodsToJoin(pick: number): Promise<void> {
+    const [app] = apps;
+    const times = await app.database.prisma.ledgerEntry.findMany({ select: { createdAt: true }, distinct: ["createdAt"] });
+    const cut = (times[pick % times.length] as { createdAt: Date }).createdAt.toISOString();
+    const read = async (from: string | null, to: string) =>
+      ok(await execute(app, TrialBalanceDocument, { from, to })).trialBalance as NonNullable<TrialBalanceQuery["trialBalance"]>;
+    const end = new Date(Date.now() + 60_000).toISOString();
+    const [whole, before, after] = await Promise.all([read(null, end), read(null, cut), read(cut, end)]);
+
+    for (const balance of [whole, before, after]) expect(balance.debit).toBe(balance.credit);
+    const closing = (books: typeof whole.books) => new Map(books.map((row) => [row.book, row.closing]));
+    const opening = new Map(after.books.map((row) => [row.book, row.opening]));
+    for (const [book, amount] of closing(before.books)) expect([book, opening.get(book) ?? "0"]).toEqual([book, amount]);
+    expect(closing(after.books)).toEqual(closing(whole.books));
+    const total = whole.books.reduce((sum, row) => sum + signed(row.closing), 0n);
+    expect(total).toBe(0n);
+  }
+
   it("leave the books as Stripe has them", async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.infiniteStream(fc.nat(1_000_000)), async (taken, noise) => {
@@ -182,6 +208,7 @@ describe.skipIf(!isPostgresInstalled)("reports at random", () => {
         expect(sumOf("write_off")).toBeLessThanOrEqual(0n);
         expect(sumOf("pack")).toBeGreaterThanOrEqual(0n);
         expect(await findBrokenInvariants(pool)).toEqual({});
+        await expectPeriodsToJoin(random());
       }),
       { numRuns: RUNS },
     );

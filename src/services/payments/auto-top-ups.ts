@@ -246,10 +246,10 @@ export class AutoTopUps {
     else if (found?.failure != null) await this.fail(topUpId, found.failure);
   }
 
-  /** False: it was switched off, or the account suspended or deleted, since the attempt was opened. */
+  /** False: it was switched off or given up, or the account suspended or deleted, since the attempt was opened. */
   private async isWantedBy(accountId: string): Promise<boolean> {
     const { autoTopUp, account } = this.deps.database.prisma;
-    const isOn = (await autoTopUp.count({ where: { accountId, isEnabled: true } })) > 0;
+    const isOn = (await autoTopUp.count({ where: { accountId, isEnabled: true, gaveUpAt: null } })) > 0;
     return isOn && (await account.count({ where: { id: accountId, suspendedAt: null, deletion: null } })) > 0;
   }
 

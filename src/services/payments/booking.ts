@@ -131,6 +131,7 @@ export class TopUpBooking {
       }
       const { refundedCents, disputedCents } = state;
       if (steps.length === 0) return false;
+      if (steps.some(({ kind }) => kind === "dispute")) await stopAutoTopUps(transaction, row.accountId, this.deps.clock.now());
       await transaction.topUp.update({ where: { id: topUpId }, data: { refundedCents, disputedCents } });
       const change = lossOf(row, state) - lossOf(row, row);
       await record?.(transaction, formatNanocredits(change < 0n ? 0n : change));
@@ -279,11 +280,18 @@ function bucketOf(processor: string): "crypto" | "pack" {
 
 /** The next attempt may begin at once. */
 async function concludeAttempt(transaction: Transaction, accountId: string, topUpId: string): Promise<void> {
-  await transaction.autoTopUp.updateMany({
-    where: { accountId, attemptId: topUpId },
-    data: { attemptId: null, nextAt: null, failures: 0, problem: null, gaveUpAt: null },
-  });
+  const where = { accountId, attemptId: topUpId };
+  await transaction.autoTopUp.updateMany({ where: { ...where, gaveUpAt: null }, data: { failures: 0, problem: null } });
+  await transaction.autoTopUp.updateMany({ where, data: { attemptId: null, nextAt: null } });
 }
+
+/** The same payment method may be the next one to be disputed. */
+async function stopAutoTopUps(transaction: Transaction, accountId: string, now: Date): Promise<void> {
+  const where = { accountId, isEnabled: true, gaveUpAt: null };
+  await transaction.autoTopUp.updateMany({ where, data: { gaveUpAt: now, nextAt: null, problem: DISPUTED } });
+}
+
+const DISPUTED = "A payment of this account is disputed. Save the settings again to continue.";
 
 /** Without gaps. Held until the transaction ends. */
 async function nextReceiptNumber(transaction: Transaction): Promise<number> {
