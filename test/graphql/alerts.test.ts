@@ -113,6 +113,21 @@ describe("an alert about an unused key", () => {
 
     expect(await alertsOf(owner)).toHaveLength(2);
   });
+
+  it("is not raised for management keys, and for app keys that people have granted keys to", async () => {
+    const owner = await createOwner();
+    const createdAt = new Date(clock.now().getTime() - 91 * DAY * 1_000);
+    const [management, granted, idle] = [
+      await createKey(owner, { isManagement: true }),
+      await createKey(owner, { type: "PUBLISHABLE" }),
+      await createKey(owner, { type: "PUBLISHABLE" }),
+    ];
+    await app.database.prisma.apiKey.updateMany({ where: { id: { in: [management, granted, idle] } }, data: { createdAt } });
+    await app.database.prisma.apiKey.update({ where: { id: await createKey(await createOwner()) }, data: { appKeyId: granted } });
+    await evaluate();
+
+    expect(await alertsOf(owner)).toMatchObject([{ kind: "KEY_UNUSED", subjectId: idle }]);
+  });
 });
 
 describe("an alert about spend", () => {
@@ -155,6 +170,31 @@ describe("an alert about spend", () => {
     await evaluate();
 
     for (const owner of [young, small, off]) expect(await alertsOf(owner)).toEqual([]);
+  });
+
+  it("is raised for accounts beyond the pages of one evaluation", async () => {
+    const many = 5_100;
+    const { owner, hour } = await createSpender(8);
+    await rolled(owner.accountId, new Date(hour), 50);
+    const last = "ffffffff-ffff-4fff-bfff-ffffffffffff";
+    // Ids of others come before, so that the account is read last.
+    await app.database.pool.query("UPDATE usage_hour_rollup SET account_id = $1 WHERE account_id = $2", [last, owner.accountId]);
+    await app.database.pool.query("INSERT INTO account (id, handle, created_at) SELECT $1, 'last', created_at FROM account WHERE id = $2", [
+      last,
+      owner.accountId,
+    ]);
+    await app.database.pool.query(
+      `WITH more AS (INSERT INTO account (id, handle) SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 'many-' || n FROM generate_series(1, $1::integer) n RETURNING id)
+       INSERT INTO usage_hour_rollup (account_id, level, start, api_key_id, model, modality, outcome, requests, cost_nanocredits, input_tokens, output_tokens, response_times, first_token_times)
+       SELECT id, 0, $2, $3, '', 'text', 'ok', 1, 1, 0, 0, 0, 0 FROM more`,
+      [many, new Date(hour), NO_ID],
+    );
+    const raised = () => app.database.prisma.alert.count({ where: { accountId: last } });
+    await evaluate();
+    expect(await raised()).toBe(0);
+    await evaluate();
+    expect(await raised()).toBe(1);
+    await app.database.pool.query("DELETE FROM usage_hour_rollup WHERE account_id IN (SELECT id FROM account WHERE handle LIKE 'many-%')");
   });
 });
 

@@ -19,8 +19,9 @@ import type { SpendAlerts } from "./spend-alerts.js";
 
 /** The setting that has the time of the last claim. ISO times of one length are ordered as texts. */
 const EVALUATED_AT = "alerts-evaluated-at";
-/** The setting that has the last key which was evaluated; empty: all were. */
+/** Settings that have the last key and the last account which were evaluated; empty: all were. */
 const KEYS_AFTER = "alerts-keys-after";
+const SPEND_AFTER = ["alerts-spend-after", "alerts-last-spend-after"] as const;
 const DAY_MS = 86_400_000;
 /** Timers are not exact: a claim is due a little before its interval ends. */
 const EARLY_MS = 1_000;
@@ -98,27 +99,29 @@ export class AlertWatch {
     ["sweep", () => this.sweep()],
   ];
 
-  private async evaluateKeys(): Promise<void> {
-    const { prisma } = this.parts.database;
-    const stored = await prisma.deploymentSetting.findUnique({ where: { name: KEYS_AFTER } });
-    let after = stored?.value || null;
-    for (let page = 0; page < ALERTS_PAGES_MAX && !this.isClosing; page += 1) {
-      after = await this.parts.keys.evaluate(after);
-      if (after === null) break;
-    }
-    const value = after ?? "";
-    await prisma.deploymentSetting.upsert({ where: { name: KEYS_AFTER }, create: { name: KEYS_AFTER, value }, update: { value } });
+  private evaluateKeys(): Promise<void> {
+    return this.evaluatePages(KEYS_AFTER, (after) => this.parts.keys.evaluate(after));
   }
 
   private async evaluateSpend(): Promise<void> {
     const { spend } = this.parts;
-    for (const hour of spend.hours()) {
-      let after: string | null = null;
-      for (let page = 0; page < ALERTS_PAGES_MAX && !this.isClosing; page += 1) {
-        after = await spend.evaluate(hour, after);
-        if (after === null) break;
-      }
+    const [current, last] = spend.hours();
+    await this.evaluatePages(SPEND_AFTER[0], (after) => spend.evaluate(current, after));
+    await this.evaluatePages(SPEND_AFTER[1], (after) => spend.evaluate(last, after));
+  }
+
+  /** Goes on behind the last page of the evaluation before; the setting `name` has its place. */
+  private async evaluatePages(name: string, evaluate: (after: string | null) => Promise<string | null>): Promise<void> {
+    const { prisma } = this.parts.database;
+    const stored = await prisma.deploymentSetting.findUnique({ where: { name } });
+    let after = stored?.value || null;
+    for (let page = 0; page < ALERTS_PAGES_MAX && !this.isClosing; page += 1) {
+      after = await evaluate(after);
+      if (after === null) break;
     }
+    const value = after ?? "";
+    if (value !== (stored?.value ?? ""))
+      await prisma.deploymentSetting.upsert({ where: { name }, create: { name, value }, update: { value } });
   }
 
   private async sweep(): Promise<void> {

@@ -9,7 +9,7 @@ import { type AlertKind, type AlertRule, ruleOf } from "./rules.js";
 
 const COLUMNS = {
   ...{ id: true, accountId: true, name: true, start: true, origin: true, expiresAt: true, createdAt: true, lastUsedAt: true },
-  ...{ budgetNanocredits: true, spentNanocredits: true },
+  ...{ budgetNanocredits: true, spentNanocredits: true, type: true, isManagement: true },
 } as const;
 
 const DAY_MS = 86_400_000;
@@ -25,6 +25,8 @@ interface WatchedKey {
   readonly lastUsedAt: Date | null;
   readonly budgetNanocredits: bigint | null;
   readonly spentNanocredits: bigint;
+  readonly type: "secret" | "publishable";
+  readonly isManagement: boolean;
 }
 
 export class KeyAlerts {
@@ -53,9 +55,11 @@ export class KeyAlerts {
       "budget_reached",
       live.flatMap((key) => this.budgetOf(key, ruleFor("budget_reached", key.accountId)) ?? []),
     );
+    const unused = live.filter((key) => this.isUnused(key, ruleFor("key_unused", key.accountId)));
+    const apps = await this.appsOf(unused);
     await this.raiser.raise(
       "key_unused",
-      live.flatMap((key) => this.unusedOf(key, ruleFor("key_unused", key.accountId)) ?? []),
+      unused.filter(({ id }) => !apps.has(id)).map((key) => toUnused(key, ruleFor("key_unused", key.accountId))),
     );
     return ids.length < ALERTS_PAGE_ROWS ? null : (ids.at(-1)?.id ?? null);
   }
@@ -71,12 +75,25 @@ export class KeyAlerts {
     return { ...subjectOf(key), occurrence: `${key.id} ${budget} ${percent}`, details };
   }
 
-  private unusedOf(key: WatchedKey, { days }: AlertRule): FoundAlert | null {
-    const since = key.lastUsedAt ?? key.createdAt;
-    if (days === null || key.origin === "run" || this.clock.now().getTime() - since.getTime() < days * DAY_MS) return null;
-    const details = { days, lastUsedAt: key.lastUsedAt?.toISOString() ?? null };
-    return { ...subjectOf(key), occurrence: `${key.id} ${since.toISOString()}`, details };
+  /** Management keys generate nothing, so their last use is not known. */
+  private isUnused({ origin, isManagement, lastUsedAt, createdAt }: WatchedKey, { days }: AlertRule): boolean {
+    if (days === null || origin === "run" || isManagement) return false;
+    return this.clock.now().getTime() - (lastUsedAt ?? createdAt).getTime() >= days * DAY_MS;
   }
+
+  /** Ids of app keys that people have granted keys to: those are used, the app keys only identify the app. */
+  private async appsOf(keys: readonly WatchedKey[]): Promise<ReadonlySet<string | null>> {
+    const ids = keys.flatMap(({ id, type }) => (type === "publishable" ? [id] : []));
+    if (ids.length === 0) return new Set();
+    const where = { appKeyId: { in: ids }, revokedAt: null };
+    const granted = await this.database.prisma.apiKey.findMany({ where, distinct: ["appKeyId"], select: { appKeyId: true } });
+    return new Set(granted.map(({ appKeyId }) => appKeyId));
+  }
+}
+
+function toUnused(key: WatchedKey, { days }: AlertRule): FoundAlert {
+  const details = { days, lastUsedAt: key.lastUsedAt?.toISOString() ?? null };
+  return { ...subjectOf(key), occurrence: `${key.id} ${(key.lastUsedAt ?? key.createdAt).toISOString()}`, details };
 }
 
 function subjectOf({ id, accountId, name }: WatchedKey) {

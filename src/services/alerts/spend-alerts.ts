@@ -26,7 +26,7 @@ export class SpendAlerts {
   ) {}
 
   /** The hour under way, whose spend only grows, and the one before it. */
-  hours(): readonly Date[] {
+  hours(): readonly [Date, Date] {
     const current = Math.floor(this.clock.now().getTime() / HOUR_MS) * HOUR_MS;
     return [new Date(current), new Date(current - HOUR_MS)];
   }
