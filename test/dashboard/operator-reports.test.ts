@@ -9,6 +9,7 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { visitDashboard } from "../support/dashboard.js";
 import { type Person, signUp } from "../support/sign-in.js";
+import { buyCredits } from "../support/top-ups.js";
 
 const MARCH = new Date("2026-03-15T12:00:00Z");
 
@@ -45,6 +46,28 @@ describe.skipIf(NO_BROWSER)("operator reports", () => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download CSV" }).click()]);
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") };
   };
+
+  it("show the sales of each day, with refunds that failed and disputes that were won", async () => {
+    const id = await buyCredits(app, strange, 1_000n);
+    const { topUpBooking } = app.services;
+    const claim = { kind: "refund", reference: "re_1", cents: 400n } as const;
+    const dispute = { kind: "dispute", reference: "dp_1", cents: 500n } as const;
+    for (const isVoid of [false, true])
+      await topUpBooking.bookClaims(id, [
+        { ...claim, isVoid },
+        { ...dispute, isVoid },
+      ]);
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app, { person: operator });
+    await open("operator/sales");
+
+    const row = page.getByRole("region", { name: "Sales" }).getByRole("row").nth(1);
+    await expect
+      .poll(() => row.innerText().then((text) => text.replace(/\s+/g, " ")))
+      .toContain("development 10.00 10.00 USD 1 4.00 USD 1 4.00 USD 1 5.00 USD 1 5.00 USD 1");
+    await screenshot(page, "operator-sales");
+    expect(browserErrors).toEqual([]);
+    await context.close();
+  });
 
   it("show the spend of a month by account, key and model, sorted by a column, with the total, and as CSV", async () => {
     const { page, open, browserErrors, context } = await visitDashboard(browser, app, { person: operator });

@@ -73,6 +73,7 @@ export function createPayments(
       onUnpaid: (topUpId, reason) => autoTopUps.fail(topUpId, reason),
     }),
     fees,
+    topUpBooking: booking,
     paymentWork: {
       start: () => {
         autoTopUps.start();

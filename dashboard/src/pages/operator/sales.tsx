@@ -45,7 +45,10 @@ function SalesTable({ rows }: { readonly rows: readonly SalesDay[] }) {
             <Table.Th ta="right">Credits</Table.Th>
             <Table.Th ta="right">Sold</Table.Th>
             <Table.Th ta="right">Refunds</Table.Th>
+            <Table.Th ta="right">Failed refunds</Table.Th>
             <Table.Th ta="right">Disputes</Table.Th>
+            <Table.Th ta="right">Disputes won</Table.Th>
+            <Table.Th ta="right">Written off</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -58,7 +61,10 @@ function SalesTable({ rows }: { readonly rows: readonly SalesDay[] }) {
               </Table.Td>
               <Money row={row} count={row.purchases} amount={row.sold} />
               <Money row={row} count={row.refunds} amount={row.refunded} />
+              <Money row={row} count={row.refundsFailed} amount={row.returned} />
               <Money row={row} count={row.disputes} amount={row.disputed} />
+              <Money row={row} count={row.disputesWon} amount={row.won} />
+              <Table.Td ta="right">{Number(row.writtenOff) > 0 && <Credits value={row.writtenOff} />}</Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
