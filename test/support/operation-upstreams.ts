@@ -3,7 +3,7 @@
  * upstream can fail. All of it over sockets: nothing of the gateway is replaced.
  */
 import { countTextTokens } from "../../src/lib/tokenizer.js";
-import { createTestApp, type TestApp } from "./app.js";
+import { createTestApp, type TestApp, type TestAppOptions } from "./app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "./fake-realtime.js";
 import { createFakeVideos, readClip } from "./fake-videos.js";
 import { chatChunks, chatCompletion, wireUsage } from "./openai-bodies.js";
@@ -65,13 +65,14 @@ export interface OperationsApp extends TestApp {
   play(session: Play): void;
 }
 
-export async function createOperationsApp(): Promise<OperationsApp> {
+export async function createOperationsApp(config: TestAppOptions["config"] = {}): Promise<OperationsApp> {
   const realtime = await startFakeRealtime();
   const model = (id: string, kind: Kind) => ({
     ...{ id, modality: kind, upstream: id.split("/")[0], upstreamModel: `upstream-${kind}`, title: id },
     ...PRICED[kind],
   });
   const app = await createTestApp({
+    config,
     upstreams: [
       { id: "live", wireFormat: "openai", baseUrl: realtime.baseUrl, apiKey: "live-secret-key" },
       { id: "dead", wireFormat: "openai", baseUrl: "http://127.0.0.1:1/v1", apiKey: "none" },
