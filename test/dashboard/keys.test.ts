@@ -199,7 +199,7 @@ describe.skipIf(NO_BROWSER)("keys page", () => {
     await screenshot(page, "key-limits");
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove limit" }).click();
-    await page.getByText("No limits by hour, day, week or month.").waitFor();
+    await page.getByText("No limits by minute, hour, day, week or month.").waitFor();
     expect(browserErrors.filter((text) => !text.includes("400"))).toEqual([]);
     await context.close();
   });

@@ -36,6 +36,29 @@ describe.skipIf(NO_BROWSER)("the operator page of routes", () => {
     await app.close();
   });
 
+  it("limits a model over all accounts", async () => {
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app, { person: operator });
+    await open("operator/routes");
+    await page.getByText("No limits of a model over all accounts.").waitFor();
+    await page.getByRole("button", { name: "Add limit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("At most").fill("600");
+    await dialog.getByRole("button", { name: "Add limit" }).click();
+    await expect.poll(() => dialog.getByLabel("Model").getAttribute("aria-invalid")).toBe("true");
+    await dialog.getByLabel("Model").fill("acme/a-routed");
+    await screenshot(page, "operator-model-limit-new");
+    await dialog.getByRole("button", { name: "Add limit" }).click();
+
+    await page.getByRole("cell", { name: "600 requests" }).waitFor();
+    await page.getByRole("cell", { name: "Last minute" }).waitFor();
+    await screenshot(page, "operator-model-limits");
+    await page.getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove limit" }).click();
+    await page.getByText("No limits of a model over all accounts.").waitFor();
+    expect(browserErrors.filter((text) => !text.includes("400"))).toEqual([]);
+    await context.close();
+  });
+
   it("shows the routes of a model, and changes and resets them", async () => {
     const { page, open, browserErrors, context } = await visitDashboard(browser, app, { person: operator });
     await open("operator/routes");

@@ -150,10 +150,18 @@ builder.prismaObjectField(Account, "usageLimits", (t) =>
     type: UsageLimitConnection,
     nullable: true,
     description: `Limits that renew, of the account and its keys, newest first. ${NEEDS_KEYS} Operators may read those of any account.`,
-    args: { ...pageArgs, apiKeyId: t.arg.id({ description: "The ID of a key: only its own limits." }) },
+    args: {
+      ...pageArgs,
+      apiKeyId: t.arg.id({ description: "The ID of a key: only its own limits." }),
+      ofAccount: t.arg.boolean({ description: "True: only limits of the account itself.", defaultValue: false }),
+    },
     complexity: pageCost,
-    resolve: async ({ id: accountId }, { apiKeyId, ...args }, ctx, info) => {
-      const scope = { accountId, apiKeyId: apiKeyId == null ? null : readId(apiKeyId, "ApiKey", "apiKeyId") };
+    resolve: async ({ id: accountId }, { apiKeyId, ofAccount, ...args }, ctx, info) => {
+      const scope = {
+        accountId,
+        apiKeyId: apiKeyId == null ? null : readId(apiKeyId, "ApiKey", "apiKeyId"),
+        ofAccount: ofAccount ?? false,
+      };
       const page = toPageRequest(args, "usageLimits");
       const limits: Page<SelectedUsageLimit> = await ctx.services.usageLimits.list(ctx, page, scope, connectionSelectionOf(ctx, info));
       return toConnection(limits, "usageLimits", createdPosition);

@@ -32,6 +32,13 @@ export interface LimitUsage {
   readonly percent: number;
 }
 
+interface ListScope {
+  readonly apiKeyId?: string | null | undefined;
+  readonly accountId?: string | undefined;
+  /** Only those of the account itself. */
+  readonly ofAccount?: boolean | undefined;
+}
+
 export interface LimitScope {
   readonly apiKeyId?: string | undefined;
   readonly accountId?: string | undefined;
@@ -53,12 +60,12 @@ export class UsageLimits {
   async list<Select extends Prisma.UsageLimitSelect>(
     ctx: RequestContext,
     page: PageRequest,
-    { apiKeyId, accountId: stated }: { readonly apiKeyId?: string | null | undefined; readonly accountId?: string | undefined },
+    { apiKeyId, accountId: stated, ofAccount = false }: ListScope,
     select: Select,
   ): Promise<Page<SelectedUsageLimit>> {
     const accountId = readableAccountOf(ctx, requireKeyManager, stated);
     const { where: older, ...query } = newestFirst(page);
-    const where = { accountId, ...(apiKeyId && { apiKeyId: isUuid(apiKeyId) ? apiKeyId : null }) };
+    const where = { accountId, ...(ofAccount ? { apiKeyId: null } : apiKeyId && { apiKeyId: isUuid(apiKeyId) ? apiKeyId : null }) };
     const rows = await this.rows.findMany({ where: { ...where, ...older }, select: { ...select, ...IDENTITY }, ...query });
     return toPage(rows, page, () => this.rows.count({ where, take: COUNT_TAKE })) as Page<SelectedUsageLimit>;
   }

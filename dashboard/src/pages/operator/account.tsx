@@ -25,6 +25,7 @@ import { AccountKeys } from "./account-keys.js";
 import { AccountLedger } from "./account-ledger.js";
 import { AccountUsage } from "./account-usage.js";
 import { Grant } from "./grants.js";
+import { AccountLimits } from "./limits.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 import { TakeBack } from "./take-back.js";
@@ -135,6 +136,7 @@ function AccountDetails({ account }: { readonly account: Account }) {
         </Card>
       </SimpleGrid>
       <AccountKeys accountId={account.id} search={query.get("key") ?? ""} onChange={onChange} />
+      <AccountLimits accountId={account.id} onChange={onChange} />
       <AccountUsage accountId={account.id} />
       <AccountLedger accountId={account.id} changedAt={changedAt} />
       <AccountAudit accountId={account.id} changedAt={changedAt} />

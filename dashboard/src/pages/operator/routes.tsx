@@ -20,6 +20,7 @@ import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
+import { ModelLimits } from "./limits.js";
 import { OPERATOR, OperatorPage } from "./parts.js";
 
 type ModelRoutes = OperatorModelRoutesFragment;
@@ -118,6 +119,7 @@ export function RoutesPage() {
           </QueryView>
         </Stack>
       </Card>
+      <ModelLimits />
     </OperatorPage>
   );
 }
