@@ -265,6 +265,25 @@ describe.skipIf(!isPostgresInstalled)("automatic top-ups", () => {
     expect(JSON.stringify(refused)).toContain(message);
   });
 
+  it("has the room of a month up to its last moment, and that of the next from its first, on both processes", async () => {
+    const buyer = await createBuyer({ credits: "4" });
+    const now = clock.now();
+    const next = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
+    clock.advance((next.getTime() - now.getTime()) / 1_000 - 1);
+    ok(await update(buyer, { threshold: "1000", amount: "30", monthlyCap: "60" }));
+    for (let i = 0; i < 3; i += 1) await lookEverywhere();
+    expect((await stateOf(buyer))?.nextAttemptAt).toBe(next.toISOString());
+    clock.advance(0.999);
+    await lookEverywhere();
+    expect(await automatic(buyer)).toHaveLength(2);
+
+    clock.advance(0.001);
+    for (let i = 0; i < 3; i += 1) await lookEverywhere();
+
+    expect(await automatic(buyer)).toHaveLength(4);
+    expect(await packOf(buyer)).toBe(124n * NANO);
+  });
+
   it("opens the portal for the account's customer", async () => {
     const buyer = await createBuyer();
     const { url = "" } = ok(await execute(buyer, CreateBillingPortalDocument, {})).createBillingPortal ?? {};
