@@ -114,6 +114,7 @@ export function receiptOfRecord(record: UsageRecordModel): Receipt {
     route: record.route,
     vendorKeyId: vendorKeyIdOf(record.route),
     upstreamCostNanocredits: record.upstreamCostNanocredits,
+    ...(record.appMarginNanocredits !== null && { marginNanocredits: record.appMarginNanocredits }),
     attempts: attemptsIn(record.attempts),
     usage: {
       inputTextTokens: record.inputTextTokens,
