@@ -96,6 +96,23 @@ describe("a community model", () => {
     expect(await earningsOf(payer)).toMatchObject({ pending: "0", daily: [] });
   });
 
+  it("names no payer to its owner, nor the generation", async () => {
+    const [owner, payer] = [await createOwner(), await createPayer("5")];
+    const live = subscribeSse(as(owner), EarningsRecordedDocument, {});
+    const id = await call(payer, owner.modelId);
+    const rest = createClient(app.baseUrl, owner.key);
+    const paths = ["", "?format=csv", "/shares"].map((path) => `/account/earnings${path}`);
+    const texts = [
+      ...(await Promise.all([...paths, "/account/ledger", "/account/usage", "/account/audit"].map((path) => rest.get(path)))).map(
+        ({ text }) => text,
+      ),
+      JSON.stringify(await earningsOf(owner)),
+      JSON.stringify(await live.next()),
+    ];
+    for (const secret of [payer.accountId, payer.handle, payer.keyId, id]) expect(texts.join("\n")).not.toContain(secret);
+    expect((await rest.get(`/account/requests/${id}`)).status).toBe(404);
+  });
+
   it("earns nothing from its owner, granted credits, the tier and linked accounts", async () => {
     const owner = await createOwner();
     const linked = await createPayer("5");
