@@ -13,7 +13,7 @@ import { OWNER_KEY } from "../support/app.js";
 import { type BuiltServer, startBuiltServer } from "../support/built-server.js";
 import { createEmptyDir } from "../support/database.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { type KeyedUpstream, startKeyedUpstream } from "../support/keyed-upstream.js";
+import { answerWhole, type KeyedUpstream, refuse, startKeyedUpstream } from "../support/keyed-upstream.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { isPgBouncerInstalled, PGBOUNCER_ABSENT, startPgBouncer, type TestPgBouncer } from "../support/pgbouncer.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
@@ -27,6 +27,11 @@ const CALLS_AT_ONCE = 40;
 const STREAMED_EVERY = 3;
 const MODEL = "limited/cents";
 const UPSTREAM_KEY = "of-the-gateway";
+/** Free, and limited over all accounts: each fourth call. */
+const SHARED_MODEL = "limited/shared";
+const SHARED_KEY = "of-the-shared-model";
+const SHARED_EVERY = 4;
+const SHARED_PER_MINUTE = 40;
 /** Nanocredits of a token: a cent. */
 const CENT = 10_000_000n;
 
@@ -55,6 +60,8 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
     let key = "";
     let apiKeyId = "";
     let served = 0;
+    /** When the upstream of the shared model was called, in milliseconds since 1970. */
+    const calledAt: number[] = [];
     const servers: BuiltServer[] = [];
     const dataDirs: string[] = [];
     const connections = new Agent({ connections: CALLS_AT_ONCE });
@@ -65,11 +72,18 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
       if (channel === "PgBouncer") pooler = await startPgBouncer({ databaseUrl: shared.url, mode: "transaction" });
       pool = createTestPool(shared.url, 2);
       upstream.answers.set(UPSTREAM_KEY, answer);
+      upstream.answers.set(SHARED_KEY, (response, isStreamed) => {
+        calledAt.push(Date.now());
+        if (calledAt.length % 5 === 0) refuse(response, 500);
+        else answerWhole(response, isStreamed);
+      });
       dataDirs.push(await createEmptyDir(), await createEmptyDir());
       servers.push(await start(0));
       servers.push(await start(1));
       ({ id: apiKeyId, key } = (await post("/account/keys", { name: "limited" })) as { id: string; key: string });
       for (const { sum: _, ...terms } of LIMITS) await post("/account/usage-limits", { apiKeyId, ...terms });
+      const ofModel = { allAccounts: true, model: SHARED_MODEL, metric: "requests", amount: SHARED_PER_MINUTE };
+      await post("/account/usage-limits", { ...ofModel, minutes: 1, rolling: true });
     });
     afterAll(async () => {
       for (const { child } of servers) child.kill("SIGKILL");
@@ -117,13 +131,13 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
     }
 
     /** The status; 0: a kill cut it off. */
-    async function call(index: number, most = 3): Promise<number> {
+    async function call(index: number, most = 3, isShared = false): Promise<number> {
       try {
         const { statusCode, body } = await request(`${servers[index % 2]?.baseUrl}/v1/chat/completions`, {
           ...{ method: "POST", dispatcher: connections },
-          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          headers: { authorization: `Bearer ${isShared ? OWNER_KEY : key}`, "content-type": "application/json" },
           body: JSON.stringify({
-            ...{ model: MODEL, max_tokens: most, stream: index % STREAMED_EVERY === 0 },
+            ...{ model: isShared ? SHARED_MODEL : MODEL, max_tokens: most, stream: index % STREAMED_EVERY === 0 },
             messages: [{ role: "user", content: `Hi ${index}` }],
           }),
         });
@@ -167,7 +181,8 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
       };
       const callSome = async () => {
         while (Date.now() < until || kills < KILLS) {
-          const status = await call(next++);
+          const index = next++;
+          const status = await call(index, 3, index % SHARED_EVERY === 0);
           statuses.set(status, (statuses.get(status) ?? 0) + 1);
           if (status === 0 && restarting) await restarting;
           // Refusals are quick, and would keep both processes busy.
@@ -182,6 +197,10 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
       if (restarting) await restarting;
 
       expect(statuses.get(200) ?? 0).toBeGreaterThan(30);
+      expect(calledAt.length).toBeGreaterThan(SHARED_PER_MINUTE / 4);
+      for (const [index, at] of calledAt.entries()) {
+        expect(at - (calledAt[index - SHARED_PER_MINUTE] ?? 0), "between a call and that of a limit before it").toBeGreaterThan(60_000);
+      }
       const refused = (statuses.get(402) ?? 0) + (statuses.get(429) ?? 0);
       if (process.env.LIMIT_SECONDS !== undefined)
         console.info(channel, Object.fromEntries(statuses), await Promise.all(LIMITS.map(largest)));
@@ -208,12 +227,16 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
 
 function catalogOf(baseUrl: string): object {
   return {
-    upstreams: [{ id: "acme", wireFormat: "openai", baseUrl, apiKey: UPSTREAM_KEY }],
+    upstreams: [
+      { id: "acme", wireFormat: "openai", baseUrl, apiKey: UPSTREAM_KEY },
+      { id: "shared", wireFormat: "openai", baseUrl, apiKey: SHARED_KEY },
+    ],
     models: [
       {
         ...{ id: MODEL, title: "A cent a token", modality: "text", upstream: "acme", upstreamModel: "m" },
         prices: { promptTextPrice: "0", completionTextPrice: "0.01" },
       },
+      { id: SHARED_MODEL, title: "For all", modality: "text", upstream: "shared", upstreamModel: "m", prices: {} },
     ],
   };
 }

@@ -1,4 +1,4 @@
-/** Limits that renew, on two processes of one PostgreSQL database, which hear each other through it. */
+/** Limits that renew and keys with external IDs, on two processes of one PostgreSQL database, which hear each other through it. */
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, OWNER_KEY, type TestApp } from "../support/app.js";
@@ -16,7 +16,7 @@ const MODEL = {
   prices: { promptTextPrice: "0", completionTextPrice: "0.01" },
 };
 
-describe.skipIf(!isPostgresInstalled)(isPostgresInstalled ? "a limit on two processes" : POSTGRES_ABSENT, () => {
+describe.skipIf(!isPostgresInstalled)(isPostgresInstalled ? "two processes" : POSTGRES_ABSENT, () => {
   let database: SuiteDatabase;
   let upstream: FakeUpstream;
   let apps: TestApp[] = [];
@@ -40,7 +40,32 @@ describe.skipIf(!isPostgresInstalled)(isPostgresInstalled ? "a limit on two proc
     return fetch(`${apps[index]?.baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
   }
 
-  it("is never passed by forty parallel requests at its end, and used up to the last cent", async () => {
+  it("create a key of an external ID once for parallel requests, and again after it was revoked", async () => {
+    interface Created {
+      readonly id: string;
+      readonly key: string | null;
+    }
+    const create = async (index: number, more: object = {}) => {
+      const answer = await post(index % 2, OWNER_KEY, "/account/keys", { name: "provisioned", externalId: "app-1", ...more });
+      return { status: answer.status, ...((await answer.json()) as Created) };
+    };
+    const createMany = () => Promise.all(Array.from({ length: 20 }, (_, index) => create(index)));
+
+    const first = await createMany();
+
+    expect(first.filter(({ key }) => key !== null)).toHaveLength(1);
+    const ids = new Set(first.map(({ id }) => id));
+    expect([ids.size, new Set(first.map(({ status }) => status))]).toEqual([1, new Set([200])]);
+    expect([(await create(0, { name: "other" })).status, (await create(1, { creditBudget: 1 })).status]).toEqual([409, 409]);
+    const headers = { authorization: `Bearer ${OWNER_KEY}` };
+    await fetch(`${apps[1]?.baseUrl}/account/keys/${[...ids][0]}`, { method: "DELETE", headers });
+    const second = await createMany();
+    expect(second.filter(({ key }) => key !== null)).toHaveLength(1);
+    expect(new Set(second.map(({ id }) => id)).size).toBe(1);
+    expect(ids.has(second[0]?.id ?? "")).toBe(false);
+  });
+
+  it("never pass a limit by forty parallel requests at its end, and use it up to the last cent", async () => {
     upstream.replyNext(...[1, 2, 3, 1, 2, 3, 1, 2, 3, 1].map((tokens) => json(chatCompletion({ usage: wireUsage(1, tokens) }))));
     upstream.replyAlways(json(chatCompletion({ usage: wireUsage(1, 1) })));
     const { id: apiKeyId, key } = (await (await post(0, OWNER_KEY, "/account/keys", { name: "limited" })).json()) as Record<string, string>;
