@@ -1,10 +1,11 @@
 /** Limits that renew, on requests (docs/spec/usage-limits.md). */
 import { randomUUID } from "node:crypto";
+import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, createPayer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
-import { errorReply, json, sse } from "../support/upstream-replies.js";
+import { errorReply, gated, json, sse } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope } from "./client.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -132,6 +133,33 @@ describe("headers", () => {
     expect(stream.headers.get("x-ratelimit-limit-tokens")).toBe("5000");
     expect(Number(stream.headers.get("x-ratelimit-remaining-tokens"))).toBeLessThan(5_000);
     expect(stream.headers.get("x-ratelimit-reset-tokens")).toBe("6m0s");
+  });
+});
+
+describe("OpenAI's client", () => {
+  it("reads the rest of a limit, and retries a refusal until there is room", async () => {
+    const { id: apiKeyId, key } = await newKey();
+    await limit(apiKeyId, { metric: "concurrency", amount: 1 });
+    await limit(apiKeyId, { metric: "requests", amount: 5, minutes: 1, rolling: true });
+    const client = new OpenAI({ baseURL: `${app.baseUrl}/v1`, apiKey: key, maxRetries: 2 });
+    const waiting = gated(chatCompletion({ content: "First", usage: wireUsage(1, 1) }));
+    app.upstream.replyNext(waiting.reply);
+    const body = { model: "acme/quarter", messages: [{ role: "user" as const, content: "Hi" }], max_completion_tokens: 1 };
+    const calls = app.upstream.requests.length;
+    const first = client.chat.completions.create(body).withResponse();
+    await expect.poll(() => app.upstream.requests.length).toBe(calls + 1);
+    const refused = await client.chat.completions.create(body, { maxRetries: 0 }).catch((error: unknown) => error);
+    const second = client.chat.completions.create(body).withResponse();
+    waiting.open();
+
+    expect(refused).toMatchObject({ status: 429, code: "RATE_LIMITED" });
+    expect((refused as { headers: Headers }).headers.get("retry-after")).toBe("1");
+    expect((await first).data.choices[0]?.message.content).toBe("First");
+    const { response } = await second;
+    expect(response.status).toBe(200);
+    expect(response.headers.get("x-ratelimit-limit-requests")).toBe("5");
+    // Refused requests do not count.
+    expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("3");
   });
 });
 
