@@ -18,7 +18,7 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
     paths: [
       ...["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
       ...["/dashboard/operator/audit", "/dashboard/operator/audit/:id", "/dashboard/operator/spend"],
-      ...["/dashboard/operator/routes", "/dashboard/operator/sales"],
+      ...["/dashboard/operator/routes", "/dashboard/operator/sales", "/dashboard/operator/earnings"],
     ],
     load: () => import("./pages/operator/page.js"),
   },

@@ -22,6 +22,7 @@ const PATHS = [
     "operator/spend",
     "operator/spend?by=key",
     "operator/sales",
+    "operator/earnings",
   ],
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],

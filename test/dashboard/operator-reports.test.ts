@@ -47,6 +47,33 @@ describe.skipIf(NO_BROWSER)("operator reports", () => {
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") };
   };
 
+  it("show what owners of models are owed, and days that may be farmed", async () => {
+    const { pool } = app.database;
+    await pool.query(
+      `INSERT INTO earning (generation_id, kind, account_id, payer_id, source, sold_nanocredits, nanocredits, day)
+       VALUES (gen_random_uuid(), 'model', $1, $2, 'someone/model', 3000000000, 2500000000, (now() AT TIME ZONE 'UTC')::date)`,
+      [strange, operator.accountId],
+    );
+    await pool.query(
+      `INSERT INTO earning_daily (account_id, day, kind, source, requests, nanocredits)
+       VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 'model', 'someone/model', 1, 2500000000)`,
+      [strange],
+    );
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app, { person: operator });
+    await open("operator/earnings");
+
+    const owed = page.getByRole("region", { name: "Accounts to pay" });
+    expect((await owed.getByRole("row").nth(1).innerText()).replace(/\s+/g, " ")).toMatch(/ 0\.00 2\.50$/);
+    const flag = page.getByRole("region", { name: "Flagged days" }).getByRole("row").nth(1);
+    expect(await flag.innerText()).toMatch(/Most of the day's earnings came from one payer/);
+    await screenshot(page, "operator-earnings");
+    expect((await downloaded(page)).text).toContain(`${strange},`);
+    await flag.getByRole("link", { name: "Payer" }).click();
+    await page.getByRole("status").getByText("1 account", { exact: true }).waitFor();
+    expect(browserErrors).toEqual([]);
+    await context.close();
+  });
+
   it("show the sales of each day, with refunds that failed and disputes that were won", async () => {
     const id = await buyCredits(app, strange, 1_000n);
     const { topUpBooking } = app.services;

@@ -267,6 +267,24 @@ describe("earnings", () => {
     );
     const rest = createClient(app.baseUrl, app.key);
     expect((await rest.get("/account/operator/earnings?format=csv")).text).toContain(`${owner.accountId},${owner.handle},0,2`);
+
+    // Requests of one minute, at the bound and one below it.
+    const copies = (count: number) =>
+      app.database.pool.query(
+        `INSERT INTO earning (generation_id, kind, account_id, payer_id, source, sold_nanocredits, nanocredits, day, created_at)
+         SELECT gen_random_uuid(), kind, account_id, payer_id, source, 0, 0, day, created_at FROM (SELECT * FROM earning WHERE account_id = $1 LIMIT 1) e,
+         generate_series(1, $2)`,
+        [owner.accountId, count],
+      );
+    const rates = async () =>
+      ok(await execute(app, OwedEarningsDocument, {})).earningFlags?.filter(
+        ({ reason, accountId }) => reason === "HIGH_RATE" && accountId === owner.accountId,
+      );
+    await copies(118);
+    expect(await rates()).toEqual([]);
+    await copies(1);
+    expect(await rates()).toEqual([expect.objectContaining({ payerId: payer.accountId, source: owner.modelId, requests: 120 })]);
+    await app.database.pool.query("DELETE FROM earning WHERE account_id = $1 AND nanocredits = 0", [owner.accountId]);
     for (const table of ["earning", "earning_daily"]) {
       await app.database.pool.query(`UPDATE ${table} SET nanocredits = 30000 WHERE account_id = $1`, [owner.accountId]);
     }

@@ -49,6 +49,7 @@ const EarningFlagReasonEnum = builder.enumType("EarningFlagReason", {
   values: describedValues<EarningFlagReason>({
     one_payer: "Most of a day's earnings of an account came from one payer.",
     rise: "A day's earnings are far above those of the week before.",
+    high_rate: "One payer made very many requests to one model, or through one app, within a minute.",
   }),
 });
 
@@ -58,14 +59,15 @@ const EarningFlag = builder.objectRef<Flag>("EarningFlag").implement({
     reason: t.expose("reason", { type: EarningFlagReasonEnum, description: "Why they are flagged." }),
     accountId: t.exposeID("accountId", { description: "The REST ID of the account that earned them." }),
     handle: t.exposeString("handle", { description: "The handle of that account." }),
-    payerId: t.exposeID("payerId", { nullable: true, description: "The REST ID of the payer. Null but for ONE_PAYER." }),
+    payerId: t.exposeID("payerId", { nullable: true, description: "The REST ID of the payer. Null for RISE." }),
+    source: t.exposeString("source", { nullable: true, description: "The ID of the model or app key, for HIGH_RATE." }),
     date: t.string({ description: "The day (UTC), such as 2026-11-28.", resolve: ({ day }) => day.toISOString().slice(0, 10) }),
     credits: t.field({
       type: "Credits",
       description: "The credits that were earned.",
       resolve: ({ nanocredits }) => formatNanocredits(nanocredits),
     }),
-    requests: t.exposeInt("requests", { description: "The number of charges that they are of." }),
+    requests: t.exposeInt("requests", { description: "The number of charges that they are of. HIGH_RATE: those of the busiest minute." }),
   }),
 });
 

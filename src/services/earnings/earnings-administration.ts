@@ -15,6 +15,7 @@ import {
   EARNINGS_NOTE_CHARS_MAX,
   FLAGGED_NANOCREDITS_MIN,
   FLAGGED_PAYER_PERCENT,
+  FLAGGED_REQUESTS_PER_MINUTE,
   FLAGGED_RISE_FACTOR,
   LINKED_ACCOUNTS_MAX,
 } from "./limits.js";
@@ -57,17 +58,23 @@ export interface OwedEarnings {
   readonly pending: bigint;
 }
 
-/** one_payer: most of a day's earnings came from one account. rise: a day's earnings are far above those of the week before. */
-export type EarningFlagReason = "one_payer" | "rise";
+/**
+ * one_payer: most of a day's earnings came from one account. rise: a day's earnings are far above those of the week before. high_rate: one
+ * account made very many requests to one model, or through one app, within a minute.
+ */
+export type EarningFlagReason = "one_payer" | "rise" | "high_rate";
 
 export interface EarningFlag {
   readonly reason: EarningFlagReason;
   /** The earner. */
   readonly accountId: string;
   readonly handle: string;
-  /** The payer, for one_payer. */
+  /** The payer, for one_payer and high_rate. */
   readonly payerId: string | null;
+  /** The canonical ID of the model, or the ID of the app key, for high_rate. */
+  readonly source: string | null;
   readonly day: Date;
+  /** For high_rate, both of its busiest minute. */
   readonly nanocredits: bigint;
   readonly requests: number;
 }
@@ -161,23 +168,31 @@ export class EarningsAdministration {
   async flags(ctx: RequestContext): Promise<readonly EarningFlag[]> {
     requireOperator(ctx);
     return this.deps.database.prisma.$queryRaw<EarningFlag[]>`
-      WITH recent AS (
-        SELECT e.account_id, e.payer_id, e.day, sum(e.nanocredits - e.reversed_nanocredits) AS amount, count(*) AS requests
+      WITH minutes AS MATERIALIZED (
+        SELECT e.account_id, e.payer_id, e.day, e.source, date_trunc('minute', e.created_at) AS minute,
+          sum(e.nanocredits - e.reversed_nanocredits) AS amount, count(*) AS requests
         FROM earning e JOIN (SELECT DISTINCT account_id FROM earning_daily WHERE matured_at IS NULL) open ON open.account_id = e.account_id
-        WHERE e.created_at > now() - interval '8 days' GROUP BY 1, 2, 3
+        WHERE e.created_at > now() - interval '8 days' GROUP BY 1, 2, 3, 4, 5
+      ), recent AS (
+        SELECT m.account_id, m.payer_id, m.day, sum(m.amount) AS amount, sum(m.requests) AS requests FROM minutes m GROUP BY 1, 2, 3
       ), days AS (
         SELECT r.account_id, r.day, sum(r.amount) AS amount, sum(r.requests) AS requests FROM recent r GROUP BY 1, 2
       ), flag AS (
-        SELECT 'one_payer' AS reason, r.account_id, r.payer_id, r.day, r.amount, r.requests
+        SELECT 'one_payer' AS reason, r.account_id, r.payer_id, NULL AS source, r.day, r.amount, r.requests
         FROM recent r JOIN days d ON d.account_id = r.account_id AND d.day = r.day
         WHERE r.amount >= ${FLAGGED_NANOCREDITS_MIN} AND r.amount * 100 >= d.amount * ${FLAGGED_PAYER_PERCENT}
         UNION ALL
-        SELECT 'rise', d.account_id, NULL, d.day, d.amount, d.requests
+        SELECT 'rise', d.account_id, NULL, NULL, d.day, d.amount, d.requests
         FROM days d WHERE d.amount >= ${FLAGGED_NANOCREDITS_MIN} AND d.amount > ${FLAGGED_RISE_FACTOR} * (
           SELECT coalesce(sum(b.nanocredits), 0) / 7 FROM earning_daily b WHERE b.account_id = d.account_id AND b.day < d.day AND b.day >= d.day - 7)
           AND EXISTS (SELECT FROM earning_daily b WHERE b.account_id = d.account_id AND b.day < d.day AND b.day >= d.day - 7)
+        UNION ALL
+        SELECT * FROM (
+          SELECT DISTINCT ON (m.account_id, m.payer_id, m.source, m.day) 'high_rate', m.account_id, m.payer_id, m.source, m.day, m.amount, m.requests
+          FROM minutes m WHERE m.requests >= ${FLAGGED_REQUESTS_PER_MINUTE}
+          ORDER BY m.account_id, m.payer_id, m.source, m.day, m.requests DESC) busiest
       )
-      SELECT f.reason, f.account_id AS "accountId", a.handle, f.payer_id AS "payerId", f.day, f.amount::bigint AS nanocredits, f.requests::integer AS requests
+      SELECT f.reason, f.account_id AS "accountId", a.handle, f.payer_id AS "payerId", f.source, f.day, f.amount::bigint AS nanocredits, f.requests::integer AS requests
       FROM flag f JOIN account a ON a.id = f.account_id ORDER BY f.amount DESC, f.account_id, f.day LIMIT ${EARNING_FLAGS_MAX}`;
   }
 }

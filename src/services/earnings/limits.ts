@@ -15,3 +15,5 @@ export const FLAGGED_NANOCREDITS_MIN = 1_000_000_000n;
 export const FLAGGED_PAYER_PERCENT = 80;
 /** Unspecified: earnings of a day that exceed the mean of the week before by this factor are flagged. */
 export const FLAGGED_RISE_FACTOR = 10;
+/** Unspecified: requests of one payer to one model, or through one app, within a minute that are flagged. */
+export const FLAGGED_REQUESTS_PER_MINUTE = 120;

@@ -10,6 +10,7 @@ export const ACCOUNTS = `${OPERATOR}/accounts`;
 export const ROUTES = `${OPERATOR}/routes`;
 export const SPEND = `${OPERATOR}/spend`;
 export const SALES = `${OPERATOR}/sales`;
+export const EARNINGS = `${OPERATOR}/earnings`;
 export const AUDIT = `${OPERATOR}/audit`;
 export const LOGS = `${OPERATOR}/logs`;
 /** Limit of the gateway for reasons of an operator's act. */
@@ -21,6 +22,7 @@ const SECTIONS = [
   { to: ROUTES, label: "Routes" },
   { to: SPEND, label: "Spend" },
   { to: SALES, label: "Sales" },
+  { to: EARNINGS, label: "Earnings" },
   { to: AUDIT, label: "Audit log" },
 ];
 
