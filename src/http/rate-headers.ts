@@ -2,26 +2,35 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { NotedRate } from "../lib/request-note.js";
 
+/** At most one of each kind. Object literals, because adding properties one by one is slow. */
 export function rateHeaders(rates: readonly NotedRate[]): OutgoingHttpHeaders {
   const [first, second] = rates;
   if (first === undefined) return {};
-  return second === undefined ? headersOf(first) : Object.assign(headersOf(first), headersOf(second));
+  if (second === undefined) return first.kind === "requests" ? headersOfRequests(first) : headersOfTokens(first);
+  const [requests, tokens] = first.kind === "requests" ? [first, second] : [second, first];
+  return {
+    "X-RateLimit-Limit-Requests": String(requests.limit),
+    "X-RateLimit-Remaining-Requests": String(requests.remaining),
+    "X-RateLimit-Reset-Requests": toDuration(requests.resetMs),
+    "X-RateLimit-Limit-Tokens": String(tokens.limit),
+    "X-RateLimit-Remaining-Tokens": String(tokens.remaining),
+    "X-RateLimit-Reset-Tokens": toDuration(tokens.resetMs),
+  };
 }
 
-/** Object literals, because adding properties one by one is slow. */
-function headersOf({ kind, limit, remaining, resetMs }: NotedRate): OutgoingHttpHeaders {
-  const reset = toDuration(resetMs);
-  if (kind === "requests") {
-    return {
-      "X-RateLimit-Limit-Requests": String(limit),
-      "X-RateLimit-Remaining-Requests": String(remaining),
-      "X-RateLimit-Reset-Requests": reset,
-    };
-  }
+function headersOfRequests({ limit, remaining, resetMs }: NotedRate): OutgoingHttpHeaders {
+  return {
+    "X-RateLimit-Limit-Requests": String(limit),
+    "X-RateLimit-Remaining-Requests": String(remaining),
+    "X-RateLimit-Reset-Requests": toDuration(resetMs),
+  };
+}
+
+function headersOfTokens({ limit, remaining, resetMs }: NotedRate): OutgoingHttpHeaders {
   return {
     "X-RateLimit-Limit-Tokens": String(limit),
     "X-RateLimit-Remaining-Tokens": String(remaining),
-    "X-RateLimit-Reset-Tokens": reset,
+    "X-RateLimit-Reset-Tokens": toDuration(resetMs),
   };
 }
 

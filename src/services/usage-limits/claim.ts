@@ -85,7 +85,7 @@ export class LimitClaim {
     this.free += taken - charged;
     if (this.free < 0n) this.free = 0n;
     this.refused = null;
-    for (const notify of this.changes) notify();
+    if (this.changes.size > 0) for (const notify of this.changes) notify();
   }
 
   /** Resolves at the next release here, or after that time. */

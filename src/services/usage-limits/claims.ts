@@ -106,8 +106,7 @@ export class LimitClaims {
   }
 
   /** At once, or not at all. Claims more in the background when less than half is left. */
-  take(claim: LimitClaim, amount: bigint): boolean {
-    const { now } = this;
+  take(claim: LimitClaim, amount: bigint, now = this.now): boolean {
     if (!this.mayGrant || !claim.take(amount, now)) return false;
     const isStale = claim.free * 2n < claim.roomTaken || (claim.known?.renewsAt ?? now + 1) <= now;
     if (isStale && !claim.isClaiming) void this.claim(claim).catch(() => undefined);

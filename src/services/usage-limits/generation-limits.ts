@@ -79,16 +79,17 @@ export class GenerationLimits {
 
   /** Null: within all limits. Else resolves when it is; rejects with RATE_LIMITED, KEY_BUDGET_EXHAUSTED or INSUFFICIENT_BALANCE. */
   begin(): Promise<void> | null {
+    const { now } = this.claims;
     for (const unit of this.units) {
-      if (!this.claims.take(unit.claim, unit.wanted)) return this.beginSlowly();
+      if (!this.claims.take(unit.claim, unit.wanted, now)) return this.beginSlowly();
       unit.taken = unit.wanted;
     }
     const { estimate } = this.generation;
     if (this.credits.length > 0) {
-      if (!this.takeAll(estimate)) return this.beginSlowly();
+      if (!this.takeAll(estimate, now)) return this.beginSlowly();
       this.reserved = estimate;
     }
-    this.noteRates();
+    this.noteRates(now);
     return null;
   }
 
@@ -193,23 +194,18 @@ export class GenerationLimits {
     return this.credits.reduce((least, { free, isGone }) => (isGone ? least : smaller(least, free > 0n ? free : 0n)), ENDLESS);
   }
 
-  private takeAll(amount: bigint): boolean {
+  private takeAll(amount: bigint, now = this.claims.now): boolean {
     for (const [index, claim] of this.credits.entries()) {
-      if (this.claims.take(claim, amount)) continue;
+      if (this.claims.take(claim, amount, now)) continue;
       for (const before of this.credits.slice(0, index)) before.conclude(amount, 0n);
       return false;
     }
     return true;
   }
 
-  private noteRates(): void {
+  private noteRates(now = this.claims.now): void {
     const { note } = this.generation;
-    if (note)
-      note.rates =
-        ratesOf(
-          this.units.flatMap(({ claim }) => (claim.limit.accountId === null ? [] : [claim])),
-          this.claims.now,
-        ) ?? note.rates;
+    if (note) note.rates = ratesOf(this.units, now) ?? note.rates;
   }
 
   private async beginSlowly(): Promise<void> {
