@@ -72,42 +72,6 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await app.close();
   });
 
-  it("limits an account, which refuses its keys, and removes the limit", async () => {
-    const person = await signUp(app, { name: "Grace" });
-    const { key } = await createKey(app, person, "of Grace");
-    const visit = await visitDashboard(browser, app, { person: operator });
-    const { page, browserErrors } = visit;
-    await grant(visit, person.email, "2.5");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Add limit" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("At most").fill("1");
-    await dialog.getByRole("combobox", { name: "Of" }).click();
-    await page.getByRole("option", { name: "requests", exact: true }).click();
-    await dialog.getByRole("button", { name: "Add limit" }).click();
-    await page.getByRole("cell", { name: "1 requests" }).waitFor();
-    const chat = () =>
-      fetch(`${app.baseUrl}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Hi" }] }),
-      }).then(({ status }) => status);
-
-    expect([await chat(), await chat()]).toEqual([200, 429]);
-
-    await page.reload();
-    await page.getByText("1 (100%)").waitFor();
-    await page.getByRole("region", { name: "Audit log" }).getByText(/limit/i).first().waitFor();
-    await screenshot(page, "operator-account-limits");
-    expect(await overflowOf(page)).toBeLessThanOrEqual(0);
-    await page.getByRole("button", { name: "Remove", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Remove limit" }).click();
-    await page.getByText("No limits. Those of its keys are set by the account.").waitFor();
-    expect(await chat()).toBe(200);
-    expect(browserErrors).toEqual([]);
-    await visit.context.close();
-  });
-
   it("finds an account, grants credits once, sets a tier, and allows publishing and operating", async () => {
     const person = await signUp(app, { name: "Ada" });
     const visit = await visitDashboard(browser, app, { person: operator });
@@ -321,6 +285,42 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await page.getByText("This process").waitFor();
     await screenshot(page, "operator-engine");
     expect(visit.browserErrors).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("limits an account, which refuses its keys, and removes the limit", async () => {
+    const person = await signUp(app, { name: "Grace" });
+    const { key } = await createKey(app, person, "of Grace");
+    const visit = await visitDashboard(browser, app, { person: operator });
+    const { page, browserErrors } = visit;
+    await grant(visit, person.email, "2.5");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Add limit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("At most").fill("1");
+    await dialog.getByRole("combobox", { name: "Of" }).click();
+    await page.getByRole("option", { name: "requests", exact: true }).click();
+    await dialog.getByRole("button", { name: "Add limit" }).click();
+    await page.getByRole("cell", { name: "1 requests" }).waitFor();
+    const chat = () =>
+      fetch(`${app.baseUrl}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Hi" }] }),
+      }).then(({ status }) => status);
+
+    expect([await chat(), await chat()]).toEqual([200, 429]);
+
+    await page.reload();
+    await page.getByText("1 (100%)").waitFor();
+    await page.getByRole("region", { name: "Audit log" }).getByText(/limit/i).first().waitFor();
+    await screenshot(page, "operator-account-limits");
+    expect(await overflowOf(page)).toBeLessThanOrEqual(0);
+    await page.getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove limit" }).click();
+    await page.getByText("No limits. Those of its keys are set by the account.").waitFor();
+    expect(await chat()).toBe(200);
+    expect(browserErrors).toEqual([]);
     await visit.context.close();
   });
 
