@@ -40,7 +40,8 @@ const LIMITS = [
   { metric: "credits", amount: "3", minutes: 1, rolling: true, sum: 300n * CENT },
   { metric: "credits", amount: "2.5", minutes: 1, rolling: false, sum: 250n * CENT },
   { metric: "credits", amount: "4", period: "month", rolling: false, sum: 400n * CENT },
-  { metric: "requests", amount: "150", minutes: 1, rolling: true, sum: 150n },
+  // More than the others let through: failed requests count, which have no usage row.
+  { metric: "requests", amount: "220", minutes: 1, rolling: true, sum: 220n },
 ] as const;
 
 const CHANNELS = [
@@ -201,21 +202,22 @@ for (const [channel, isInstalled, absent] of CHANNELS) {
       for (const [index, at] of calledAt.entries()) {
         expect(at - (calledAt[index - SHARED_PER_MINUTE] ?? 0), "between a call and that of a limit before it").toBeGreaterThan(60_000);
       }
-      const refused = (statuses.get(402) ?? 0) + (statuses.get(429) ?? 0);
+      let refused = (statuses.get(402) ?? 0) + (statuses.get(429) ?? 0);
       if (process.env.LIMIT_SECONDS !== undefined)
         console.info(channel, Object.fromEntries(statuses), await Promise.all(LIMITS.map(largest)));
       for (const limit of LIMITS)
         expect(await largest(limit), JSON.stringify({ ...limit, sum: `${limit.sum}` })).toBeLessThanOrEqual(limit.sum);
-      expect(refused).toBeGreaterThan(0);
       // Claims of the killed processes are free again: the last cents can be spent, at either server.
       await expect
         .poll(
           async () => {
-            await call(next++, 1);
+            const status = await call(next++, 1);
+            if (status === 402 || status === 429) refused += 1;
             const sums = await Promise.all(LIMITS.map(largest));
-            return sums.some((sum, index) => sum === LIMITS[index]?.sum);
+            return refused > 0 && sums.some((sum, index) => sum === LIMITS[index]?.sum);
           },
-          { timeout: 60_000, interval: 20 },
+          // Longer than two minutes, so that the month is used up even where a minute turned meanwhile.
+          { timeout: 150_000, interval: 20 },
         )
         .toBe(true);
       for (const server of servers.splice(0)) expect(await server.stop()).toMatchObject({ code: 0 });
