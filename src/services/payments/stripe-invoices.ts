@@ -8,6 +8,7 @@
  */
 import type Stripe from "stripe";
 import type { ChargeResult, RequestedCharge } from "./processor.js";
+import { codeOf, isOfType } from "./stripe-errors.js";
 
 export interface InvoiceCharge extends RequestedCharge {
   readonly customer: string;
@@ -51,7 +52,7 @@ export async function chargeByInvoice(
     const paid = await stripe.invoices.pay(invoice, { payment_method: method, off_session: true }, step("pay"));
     return paid.status === "paid" ? { outcome: "paid", payment, chargedCents: BigInt(paid.total) } : { outcome: "pending", payment };
   } catch (error) {
-    if (error instanceof Error && "type" in error && error.type === "StripeCardError") await discard(stripe, invoice, true);
+    if (isOfType(error, "StripeCardError")) await discard(stripe, invoice, true);
     throw error;
   }
 }
@@ -61,7 +62,7 @@ async function finalize(stripe: Stripe, invoice: string, options: { readonly ide
   try {
     return await stripe.invoices.finalizeInvoice(invoice, { auto_advance: false }, options);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "customer_tax_location_invalid") return null;
+    if (codeOf(error) === "customer_tax_location_invalid") return null;
     throw error;
   }
 }

@@ -21,6 +21,7 @@ import type {
   RequestedCharge,
   RequestedCheckout,
 } from "./processor.js";
+import { codeOf, isMissing, isOfType, isStripeError, type StripeFailure } from "./stripe-errors.js";
 import { toRefundClaim } from "./stripe-events.js";
 import { chargeByInvoice } from "./stripe-invoices.js";
 
@@ -293,29 +294,6 @@ function toChargeResult({ id: payment, status, amount_received: received, last_p
   if (status === "succeeded") return { outcome: "paid", payment, chargedCents: BigInt(received) };
   if (status === "processing") return { outcome: "pending", payment };
   return { outcome: "failed", reason: error?.message ?? "The bank asks for a confirmation: buy credits once yourself." };
-}
-
-interface StripeFailure extends Error {
-  readonly type: string;
-  readonly code?: string;
-  readonly param?: string;
-}
-
-/** By its shape, so that the package need not be loaded. */
-function isStripeError(error: unknown): error is StripeFailure {
-  return error instanceof Error && "type" in error && typeof error.type === "string" && error.type.startsWith("Stripe");
-}
-
-function isOfType(error: unknown, type: string): error is StripeFailure {
-  return isStripeError(error) && error.type === type;
-}
-
-function codeOf(error: unknown): string | null {
-  return isStripeError(error) ? (error.code ?? null) : null;
-}
-
-function isMissing(error: unknown, param?: string): boolean {
-  return isStripeError(error) && error.code === "resource_missing" && (param === undefined || error.param === param);
 }
 
 /** Stripe writes it for the payer. */
