@@ -115,7 +115,8 @@ export class TopUpBooking {
         await noteClaim(transaction, { topUpId, kind, reference, cents, isVoid });
         if (kind === "dispute") await this.expectFee(transaction, row, kind, reference, cents);
       }
-      if (lists) {
+      // Of a processor without ids, the one claim is the list.
+      if (lists && claims.every(({ reference }) => reference !== ALL_REFUNDS)) {
         const where = { topUpId, kind: "refund", reference: ALL_REFUNDS } as const;
         await transaction.topUpClaim.updateMany({ where, data: { isVoid: true } });
       }
@@ -167,7 +168,6 @@ export class TopUpBooking {
     const bucket = bucketOf(processor);
     const note = given ?? (reference ? `${kind} ${reference}` : kind);
     const booking = { id, accountId, bucket, amount: credits, note } as const;
-    const left = await ledger.soldLeft(accountId, bucket, transaction);
     let moved: bigint;
     let sold: bigint;
     if (isReturn) {
@@ -178,6 +178,7 @@ export class TopUpBooking {
       await ledger.restore({ ...booking, covered, sold }, transaction);
       await ledger.forfeitOfDeleted(createId(), accountId, transaction);
     } else {
+      const left = await ledger.soldLeft(accountId, bucket, transaction);
       moved = await ledger.refund(booking, transaction);
       sold = smaller(moved, left);
     }

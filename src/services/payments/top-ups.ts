@@ -17,7 +17,7 @@ import { positiveCredits } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
 import { type ReportedPayment, type TopUpBooking, toPaidTopUp } from "./booking.js";
 import { ALL_REFUNDS } from "./claims.js";
-import { CHECKOUT_SECONDS, DEVELOPMENT_PROCESSOR, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX } from "./limits.js";
+import { CHECKOUT_SECONDS, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX } from "./limits.js";
 import { isInCents, priceOf } from "./money.js";
 import type { PaymentProcessor } from "./processor.js";
 
@@ -165,7 +165,7 @@ export class TopUps {
     // By the refunds so far, which no repetition changes: a failed one is no reason to refuse another.
     await processor.refund(`${topUpId}-${await booking.countRefunds(topUpId)}`, paid);
     await booking.bookClaims(topUpId, await processor.listRefunds(paid), {
-      ...{ note: reason, lists: processor.name !== DEVELOPMENT_PROCESSOR },
+      ...{ note: reason, lists: true },
       record: (transaction, credits) =>
         recordAct(transaction, ctx, { act: "refund_top_up", accountId: row.accountId, objectId: topUpId, after: { credits }, reason }),
     });
