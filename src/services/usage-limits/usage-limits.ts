@@ -64,10 +64,8 @@ export class UsageLimits {
     select: Select,
   ): Promise<Page<SelectedUsageLimit>> {
     const accountId = readableAccountOf(ctx, requireKeyManager, stated);
-    const { where: older, ...query } = newestFirst(page);
     const where = { accountId, ...(ofAccount ? { apiKeyId: null } : apiKeyId && { apiKeyId: isUuid(apiKeyId) ? apiKeyId : null }) };
-    const rows = await this.rows.findMany({ where: { ...where, ...older }, select: { ...select, ...IDENTITY }, ...query });
-    return toPage(rows, page, () => this.rows.count({ where, take: COUNT_TAKE })) as Page<SelectedUsageLimit>;
+    return this.find(where, page, select);
   }
 
   /** Limits of models over all accounts, newest first; for operators. */
@@ -77,8 +75,11 @@ export class UsageLimits {
     select: Select,
   ): Promise<Page<SelectedUsageLimit>> {
     requireOperator(ctx);
+    return this.find({ accountId: null }, page, select);
+  }
+
+  private async find<Select extends Prisma.UsageLimitSelect>(where: Prisma.UsageLimitWhereInput, page: PageRequest, select: Select) {
     const { where: older, ...query } = newestFirst(page);
-    const where = { accountId: null };
     const rows = await this.rows.findMany({ where: { ...where, ...older }, select: { ...select, ...IDENTITY }, ...query });
     return toPage(rows, page, () => this.rows.count({ where, take: COUNT_TAKE })) as Page<SelectedUsageLimit>;
   }
