@@ -309,7 +309,7 @@ export function createServices(
   const operatorServices = createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl });
   const { accountSuspensions } = operatorServices;
   const { paymentWork, ...paymentServices } = createPayments({ ...infrastructure, accountSuspensions, clock, log, authUrl }, settings);
-  const { alerts, alertWatch } = createAlerts(infrastructure, settings.retirements, clock, log);
+  const { alerts, alertWork } = createAlerts(infrastructure, settings.retirements, clock, log);
   const services = {
     ...{ access, alerts },
     ...operatorServices,
@@ -391,7 +391,7 @@ export function createServices(
   };
   const work = {
     ...{ router, cachedAnswers, inspector, running, storedWork },
-    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure, paymentWork, alertWatch },
+    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure, paymentWork, alertWork },
   };
   return { services, approvals, ...work, failureRecorder };
 }

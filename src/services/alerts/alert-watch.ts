@@ -10,7 +10,6 @@ import type { Clock } from "../../lib/clock.js";
 import { Repeated } from "../../lib/repeated.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import type { RetirementReader } from "../catalog/retirement-reader.js";
 import type { KeyAlerts } from "./key-alerts.js";
 import { ALERT_REASON_CHARS_MAX, ALERTS_KEPT_DAYS, ALERTS_PAGES_MAX, ALERTS_SWEPT_AT_ONCE_MAX, ALERTS_WATCH_MS } from "./limits.js";
 import type { ModelAlerts } from "./model-alerts.js";
@@ -33,7 +32,6 @@ export interface AlertWatchParts {
   readonly keys: KeyAlerts;
   readonly spend: SpendAlerts;
   readonly models: ModelAlerts;
-  readonly retirements: Pick<RetirementReader, "start" | "close">;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -53,13 +51,11 @@ export class AlertWatch {
       this.notified = this.notify(failure).catch((error: unknown) => this.parts.log.warn({ err: error }, "an alert could not be raised"));
     });
     this.runs.every(ALERTS_WATCH_MS);
-    this.parts.retirements.start();
   }
 
   async close(): Promise<void> {
     this.isClosing = true;
     this.stopListening();
-    await this.parts.retirements.close();
     await this.notified;
     await this.runs.close();
   }

@@ -32,8 +32,18 @@ export function createAlerts(
   const spend = new SpendAlerts(database, raiser, clock);
   const reader = new RetirementReader(retirements ?? new Map(), catalog, log);
   const models = new ModelAlerts(database, raiser, catalog, clock);
+  const alertWatch = new AlertWatch({ database, events, raiser, keys, spend, models, clock, log });
   return {
     alerts: new Alerts(database, events, clock),
-    alertWatch: new AlertWatch({ database, events, raiser, keys, spend, models, retirements: reader, clock, log }),
+    alertWatch,
+    alertWork: {
+      start: () => {
+        alertWatch.start();
+        reader.start();
+      },
+      close: async () => {
+        await Promise.all([alertWatch.close(), reader.close()]);
+      },
+    },
   };
 }

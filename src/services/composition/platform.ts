@@ -61,7 +61,7 @@ export async function openPlatform(
     usageRoller,
     accountErasure,
     paymentWork,
-    alertWatch,
+    alertWork,
     failureRecorder,
   } = created;
   watchPlatform(metrics, infrastructure, created);
@@ -81,7 +81,7 @@ export async function openPlatform(
   accountErasure.start();
   services.bookkeepingWork.open();
   paymentWork.start();
-  alertWatch.start();
+  alertWork.start();
   services.priceHistory.start();
   failureRecorder.start();
   return {
@@ -104,7 +104,7 @@ export async function openPlatform(
       await accountErasure.close();
       await services.bookkeepingWork.close();
       await paymentWork.close();
-      await alertWatch.close();
+      await alertWork.close();
       await services.priceHistory.close();
       await services.integrations.close();
       await upstreams.close();
