@@ -132,7 +132,8 @@ export class OpenCharge {
     let isSpooled = false;
     try {
       const lease = this.payByLease(amount) ?? (await this.coverBeyond(amount, record));
-      const [{ id, accountId, apiKeyId }, { paidOnly }] = [this.identity, this.request];
+      const { id, accountId, apiKeyId } = this.identity;
+      const { paidOnly } = this.request;
       const outcome = await this.settler.submit({ kind: "settle", id, accountId, apiKeyId, amount, paidOnly, record, lease });
       charged = outcome.charged;
       isSpooled = outcome.isUncommitted === true;
